@@ -1,0 +1,181 @@
+"""The exceptions of vcnb.
+
+    VcnbError
+    ├── InvalidObject        what a person wrote is refused; ``.errors`` lists every problem
+    ├── InvalidState         a verb that makes no sense for the object's present state
+    ├── ApiError             what a store answers; ``.status`` is the HTTP status of Kubernetes
+    │   ├── NotFound         404
+    │   ├── AlreadyExists    409
+    │   ├── Conflict         409, a stale resourceVersion or uid
+    │   ├── Forbidden        403
+    │   ├── Expired          410, a watch or list from a version that is no longer kept
+    │   ├── ServerTimeout    504, nothing is known about the outcome
+    │   └── InternalError    500
+    ├── JobFailed            a waited-for job ended in Failed, Terminated or Aborted
+    ├── WaitTimeout          a wait ran out of time (the job goes on)
+    ├── ClusterBusy          another process owns the embedded cluster; ``.pid``
+    ├── ClusterClosed        a call on a cluster after ``close()``
+    └── StoreCorrupt         the journal on disk cannot be trusted; nothing was deleted
+
+A message says what happened, where (object, field path, line), and what to do next.
+Every error shows itself in a notebook as its message alone, without a traceback, and keeps its name and text under
+papermill (reference: IPython's ``_render_traceback_`` protocol).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = [
+    "AlreadyExists",
+    "ApiError",
+    "ClusterBusy",
+    "ClusterClosed",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "InternalError",
+    "InvalidObject",
+    "InvalidState",
+    "JobFailed",
+    "NotFound",
+    "Problem",
+    "ServerTimeout",
+    "StoreCorrupt",
+    "VcnbError",
+    "WaitTimeout",
+]
+
+
+class VcnbError(Exception):
+    """Base of every error that vcnb raises on purpose."""
+
+    def _render_traceback_(self) -> list[str]:
+        """One clean message instead of a traceback, for IPython and papermill."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong, or surely not meant, in an object that a person wrote.
+
+    ``path`` is spelled ``spec.tasks[0].template.spec.containers[0].image``; ``line`` is 1-based in the text it came
+    from, or None when the object did not come from text.
+    """
+
+    path: str
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        where = f"line {self.line}: " if self.line is not None else ""
+        what = f"{self.path}: " if self.path else ""
+        return f"{where}{what}{self.message}"
+
+
+class InvalidObject(VcnbError):
+    """Objects that are refused; every problem of every document is in ``errors``, in the order of the text."""
+
+    def __init__(self, errors: list[Problem], subject: str = "") -> None:
+        self.errors = errors
+        self.subject = subject
+        count = len(errors)
+        head = f"{subject or 'the object'} is invalid: " + ("1 problem" if count == 1 else f"{count} problems")
+        super().__init__("\n  ".join([head, *(str(error) for error in errors)]))
+
+
+class InvalidState(VcnbError):
+    """The verb makes no sense for the object's present state, for example suspending a finished job."""
+
+
+@dataclass(frozen=True)
+class ObjectRef:
+    """Names one object in an error: kind, namespace (empty for cluster-scoped) and name."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {where}"
+
+
+class ApiError(VcnbError):
+    """A store refused or failed a request; ``status`` is the HTTP status that Kubernetes uses for it."""
+
+    status = 500
+
+    def __init__(self, message: str, ref: ObjectRef | None = None) -> None:
+        self.ref = ref
+        super().__init__(message)
+
+
+class NotFound(ApiError):
+    """There is no such object (404)."""
+
+    status = 404
+
+
+class AlreadyExists(ApiError):
+    """An object of that kind and name is there already (409)."""
+
+    status = 409
+
+
+class Conflict(ApiError):
+    """The object has changed since it was read: its resourceVersion or uid is another one (409)."""
+
+    status = 409
+
+
+class Forbidden(ApiError):
+    """The request is understood and refused (403)."""
+
+    status = 403
+
+
+class Expired(ApiError):
+    """The resourceVersion to continue from is no longer kept: list again (410 Gone)."""
+
+    status = 410
+
+
+class ServerTimeout(ApiError):
+    """No answer in time; the request may or may not have been carried out (504)."""
+
+    status = 504
+
+
+class InternalError(ApiError):
+    """The server failed (500)."""
+
+
+class JobFailed(VcnbError):
+    """A job that was waited for ended in Failed, Terminated or Aborted; ``phase`` says which, ``why`` says why."""
+
+    def __init__(self, message: str, *, name: str = "", phase: str = "", why: str = "") -> None:
+        self.name = name
+        self.phase = phase
+        self.why = why
+        super().__init__(message)
+
+
+class WaitTimeout(VcnbError, TimeoutError):
+    """A wait ran out of time. What was waited for goes on."""
+
+
+class ClusterBusy(VcnbError):
+    """The embedded cluster is owned by another process; ``pid`` is its process id, or None when it is not known."""
+
+    def __init__(self, message: str, pid: int | None = None) -> None:
+        self.pid = pid
+        super().__init__(message)
+
+
+class ClusterClosed(VcnbError):
+    """The cluster was closed; connect again."""
+
+
+class StoreCorrupt(VcnbError):
+    """The journal on disk cannot be read; nothing was changed or deleted."""
