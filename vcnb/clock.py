@@ -85,7 +85,12 @@ class VirtualClock:
 
     async def sleep(self, delay: float) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self.call_later(delay, lambda: done.done() or done.set_result(None))
+
+        def wake() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        timer = self.call_later(delay, wake)
         try:
             await done
         finally:

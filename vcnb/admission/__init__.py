@@ -1,0 +1,1 @@
+"""What is allowed: defaults and validation of every kind, as pure functions."""

@@ -1,0 +1,1 @@
+"""The Python API that people use: connect, Cluster, and the handles of objects."""

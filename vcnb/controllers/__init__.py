@@ -1,0 +1,1 @@
+"""Why things move: work queues and reconcilers, each ignorant of the store it talks to."""

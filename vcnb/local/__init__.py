@@ -1,0 +1,1 @@
+"""How pods run on one machine: the gang scheduler and the node agent."""

@@ -1,0 +1,1 @@
+"""What a notebook sees: magics, rich reprs, live views."""

@@ -1,0 +1,1 @@
+"""What exists: kinds, specs, manifests, and views of what a cluster says."""

@@ -1,0 +1,1 @@
+"""Where objects live: the object store, its journal, and the informer."""

@@ -1,0 +1,1 @@
+"""The Volcano Job controller: a pure core with a thin shell."""

@@ -1,0 +1,1 @@
+"""The gang scheduler of the embedded cluster."""
