@@ -1,0 +1,167 @@
+"""The engine of one embedded cluster: store, controllers, scheduler and node agent, composed and run on one loop.
+
+This is the only place that knows all of them. ``Engine.start`` and ``stop`` run on the cluster's own loop (see
+``vcnb.client.bridge``); a durable cluster keeps its pods running over ``stop``, an in-memory one ends them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from vcnb.client.url import Target
+from vcnb.client.world import StoreWorld, admit_with
+from vcnb.clock import Clock, RealClock, VirtualClock
+from vcnb.controllers.plane import ControlPlane
+from vcnb.errors import VcnbError
+from vcnb.resources import kinds
+from vcnb.store.informer import Informer, Informers
+from vcnb.store.memory import MemoryStore
+from vcnb.store.protocol import ObjectStore
+
+if TYPE_CHECKING:
+    from vcnb.local.node.agent import NodeAgent
+    from vcnb.local.scheduler import Scheduler
+    from vcnb.store.faults import FaultInjector
+
+__all__ = ["Engine"]
+
+PodsAtStop = Literal["keep", "stop"]
+
+
+class Engine:
+    """One embedded cluster. All methods but the constructor belong to the cluster's loop."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.options = target.options
+        self.simulated = target.options.runtime == "simulated"
+        self.durable = target.scheme == "embedded"
+        self.clock: Clock = VirtualClock() if target.options.clock == "virtual" else RealClock()
+        self.notices: list[str] = []
+        self.plane: ControlPlane | None = None
+        self.scheduler: Scheduler | None = None
+        self.node: NodeAgent | None = None
+        self._store: MemoryStore | None = None
+        self._faults: FaultInjector | None = None
+        self._own_informers: Informers | None = None
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def store(self) -> MemoryStore:
+        """The store itself; a person's calls go here."""
+        if self._store is None:
+            raise VcnbError("the engine is not started")
+        return self._store
+
+    @property
+    def controller_store(self) -> ObjectStore:
+        """The store as controllers see it: in a simulated cluster its calls can be made to fail."""
+        return self._faults if self._faults is not None else self.store
+
+    @property
+    def faults(self) -> FaultInjector | None:
+        """Makes the controllers' calls fail; None where the cluster is not simulated."""
+        return self._faults
+
+    async def start(self) -> None:
+        """Open the store and start everything. Raises ClusterBusy, StoreCorrupt."""
+        self._store = self._open_store()
+        world = StoreWorld(self._store)
+        self._store.admit = admit_with(world)
+        if self.simulated:
+            from vcnb.store.faults import FaultInjector
+
+            self._faults = FaultInjector(self._store)
+        await self._ensure_namespace()
+        if self.options.controllers == "on":
+            await self.start_controllers()
+        if not self.simulated:
+            await self._start_node()
+
+    def _open_store(self) -> MemoryStore:
+        if not self.durable:
+            return MemoryStore(self.clock)
+        from vcnb.store.embedded import open_store
+
+        store = open_store(self.target.directory / "journal", self.clock)
+        if store.recovered:
+            self.notices.append(store.recovered)
+        return store
+
+    async def _ensure_namespace(self) -> None:
+        if self.store.peek(kinds.NAMESPACE, "default") is None:
+            await self.store.create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Namespace",
+                    "metadata": {"name": "default"},
+                    "status": {"phase": "Active"},
+                }
+            )
+
+    async def start_controllers(self) -> None:
+        """Start the control plane and the scheduler from what the store holds."""
+        from vcnb.local.scheduler import Scheduler
+
+        self.plane = ControlPlane(self.controller_store, self.clock, compat=self.options.compat)
+        self.scheduler = Scheduler(self.plane.context)
+        self.plane.add(self.scheduler)
+        await self.plane.start()
+
+    async def stop_controllers(self) -> None:
+        """Stop the control plane and the scheduler; all they know is in the store."""
+        plane, self.plane, self.scheduler = self.plane, None, None
+        if plane is not None:
+            await plane.stop()
+
+    async def _start_node(self) -> None:
+        from vcnb.local.node.agent import NodeAgent
+
+        if self.plane is None:
+            return
+        if self.durable:
+            root = self.target.directory / "node"
+        else:
+            self._scratch = tempfile.TemporaryDirectory(prefix="vcnb-")
+            root = Path(self._scratch.name)
+        self.node = NodeAgent(
+            self.plane.context,
+            root=root,
+            runtime=self.options.runtime or None,
+            cpus=self.options.cpus,
+            memory=self.options.memory,
+            pods=self.options.pods,
+        )
+        await self.node.start()
+
+    @property
+    def informers(self) -> Informers:
+        """Local views for waiting and watching; where controllers can be restarted, apart from theirs."""
+        if self.plane is not None and not self.simulated:
+            return self.plane.informers
+        if self._own_informers is None:
+            self._own_informers = Informers(self.store)
+        return self._own_informers
+
+    async def informer(self, kind: kinds.Kind) -> Informer:
+        """The synced local view of one kind."""
+        informer = self.informers[kind]
+        if not informer.synced:
+            await informer.start()
+        return informer
+
+    async def stop(self, pods: PodsAtStop | None = None) -> None:
+        """Stop everything and close the store. ``pods``: ``keep`` leaves processes running; default: only if durable."""
+        try:
+            if self.node is not None:
+                await self.node.stop(pods=pods or ("keep" if self.durable else "stop"))
+            await self.stop_controllers()
+            if self._own_informers is not None:
+                await self._own_informers.stop()
+        finally:
+            if self._store is not None:
+                await self._store.close()
+            if self._scratch is not None:
+                self._scratch.cleanup()

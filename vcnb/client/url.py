@@ -1,0 +1,139 @@
+"""Cluster URLs: what ``vcnb.connect`` takes, read into a value object.
+
+embedded://name?dir=/path     durable, in this process
+memory://                     nothing on disk, gone at close
+kube://context                a Kubernetes cluster
+https://host:port             an embedded cluster that another process serves
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import re
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast, get_args
+from urllib.parse import parse_qsl, urlsplit
+
+from vcnb.controllers.runtime.context import Compat
+from vcnb.errors import VcnbError
+
+__all__ = ["DEFAULT_URL", "Options", "Target", "data_directory", "parse_url"]
+
+DEFAULT_URL = "embedded://default"
+
+Scheme: TypeAlias = Literal["embedded", "memory", "kube", "https", "http"]
+RuntimeName: TypeAlias = Literal["", "process", "sandbox", "simulated"]
+ClockName: TypeAlias = Literal["real", "virtual"]
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a cluster runs. Each may stand in the URL's query or be given to ``connect`` by name.
+
+    ``runtime``: ``sandbox`` (the default where bubblewrap works), ``process`` or ``simulated`` (pods are only objects).
+    ``controllers``: ``on`` or ``off``. ``clock``: ``real`` or ``virtual`` (only with ``simulated``).
+    ``cpus``, ``memory``, ``pods``: what the node offers; default: what the machine has, and 110 pods.
+    ``compat``: ``default``, or ``strict`` for upstream's behaviour to the letter. ``dir``: where an embedded cluster lives.
+    """
+
+    runtime: RuntimeName = ""
+    controllers: Literal["on", "off"] = "on"
+    clock: ClockName = "real"
+    cpus: float | None = None
+    memory: str | None = None
+    pods: int | None = None
+    compat: Compat = "default"
+    dir: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A parsed cluster URL."""
+
+    scheme: Scheme
+    name: str
+    options: Options
+
+    @property
+    def key(self) -> str:
+        """What makes two calls of ``connect`` mean the same cluster."""
+        if self.scheme == "embedded":
+            return f"embedded://{self.directory}"
+        return f"{self.scheme}://{self.name}"
+
+    @property
+    def directory(self) -> Path:
+        """Where an embedded cluster keeps its journal, pods and logs."""
+        chosen = Path(self.options.dir).expanduser() if self.options.dir else data_directory() / "clusters" / self.name
+        return chosen.absolute()
+
+
+def data_directory() -> Path:
+    """The user's data directory for vcnb: ``VCNB_HOME``, else ``vcnb`` below ``XDG_DATA_HOME`` (~/.local/share)."""
+    home = os.environ.get("VCNB_HOME")
+    if home:
+        return Path(home).expanduser()
+    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "vcnb"
+
+
+def parse_url(url: str, **overrides: Any) -> Target:
+    """Read a cluster URL; ``overrides`` win over the query. Raises VcnbError naming what is wrong and what is possible."""
+    parts = urlsplit(url)
+    scheme = cast("Scheme", parts.scheme)
+    if scheme not in get_args(Scheme):
+        raise VcnbError(
+            f"cannot connect to {url!r}: a cluster URL starts with embedded://, memory://, kube:// or https://"
+        )
+    given: dict[str, Any] = dict(parse_qsl(parts.query, keep_blank_values=True))
+    given.update({key: value for key, value in overrides.items() if value is not None})
+    name = parts.netloc + parts.path.rstrip("/")
+    if scheme == "embedded":
+        name = name or "default"
+        if not _NAME.fullmatch(name):
+            raise VcnbError(
+                f"cannot connect to {url!r}: the name of an embedded cluster has up to 63 lower-case letters, digits and "
+                f"dashes; a directory goes into the query: embedded://{_suggested(name)}?dir=/path"
+            )
+    return Target(scheme, name, _options(url, given))
+
+
+def _suggested(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:63] or "default"
+
+
+def _options(url: str, given: dict[str, Any]) -> Options:
+    fields = {field.name for field in dataclasses.fields(Options)}
+    for key in given:
+        if key not in fields:
+            near = difflib.get_close_matches(key, fields, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "known options: " + ", ".join(sorted(fields))
+            raise VcnbError(f"cannot connect to {url!r}: unknown option {key!r}; {hint}")
+    _choice(url, given, "runtime", get_args(RuntimeName))
+    _choice(url, given, "controllers", ("on", "off"))
+    _choice(url, given, "clock", get_args(ClockName))
+    _choice(url, given, "compat", ("default", "strict"))
+    for key, kind in (("cpus", float), ("pods", int)):
+        if key in given:
+            try:
+                given[key] = kind(given[key])
+                positive = given[key] > 0
+            except (TypeError, ValueError):
+                positive = False
+            if not positive:
+                raise VcnbError(f"cannot connect to {url!r}: {key} must be a number above 0, not {given[key]!r}")
+    options = Options(**given)
+    if options.clock == "virtual" and options.runtime != "simulated":
+        raise VcnbError(
+            f"cannot connect to {url!r}: clock=virtual goes with runtime=simulated; real processes need time"
+        )
+    return options
+
+
+def _choice(url: str, given: dict[str, Any], key: str, allowed: tuple[str, ...]) -> None:
+    if key in given and given[key] not in allowed:
+        shown = ", ".join(value for value in allowed if value)
+        raise VcnbError(f"cannot connect to {url!r}: {key}={given[key]} is not known; possible: {shown}")
