@@ -1,3 +1,114 @@
-"""vcnb: gang-scheduled Volcano Jobs, job flows and dataset caching, submitted and watched from notebooks."""
+"""vcnb: gang-scheduled Volcano Jobs, job flows and dataset caching, submitted and watched from notebooks.
+
+    import vcnb
+
+    cluster = vcnb.connect()
+    job = cluster.submit(vcnb.Job(name="hello", tasks=[vcnb.Task("worker", replicas=3, command=["echo", "hi"])]))
+    job.wait()
+    print(job.logs())
+
+In a notebook: ``%load_ext vcnb``, then ``%%vcjob hello --replicas 3``. Importing this package is cheap: what is heavy is
+imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from vcnb.errors import (
+    AlreadyExists,
+    ApiError,
+    ClusterBusy,
+    ClusterClosed,
+    Conflict,
+    Expired,
+    Forbidden,
+    InternalError,
+    InvalidObject,
+    InvalidState,
+    JobFailed,
+    NotFound,
+    Problem,
+    ServerTimeout,
+    StoreCorrupt,
+    VcnbError,
+    WaitTimeout,
+)
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from vcnb.client.cluster import Cluster
+    from vcnb.client.connect import connect
+    from vcnb.client.job import JobHandle
+    from vcnb.resources.builders import Job, JobTemplate, Policy, Queue, Task
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyExists",
+    "ApiError",
+    "Cluster",
+    "ClusterBusy",
+    "ClusterClosed",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "InternalError",
+    "InvalidObject",
+    "InvalidState",
+    "Job",
+    "JobFailed",
+    "JobHandle",
+    "JobTemplate",
+    "NotFound",
+    "Policy",
+    "Problem",
+    "Queue",
+    "ServerTimeout",
+    "StoreCorrupt",
+    "Task",
+    "VcnbError",
+    "WaitTimeout",
+    "__version__",
+    "connect",
+]
+
+_LAZY = {
+    "Cluster": "vcnb.client.cluster",
+    "JobHandle": "vcnb.client.job",
+    "connect": "vcnb.client.connect",
+    "Job": "vcnb.resources.builders",
+    "JobTemplate": "vcnb.resources.builders",
+    "Policy": "vcnb.resources.builders",
+    "Queue": "vcnb.resources.builders",
+    "Task": "vcnb.resources.builders",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'vcnb' has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """``%load_ext vcnb``: register the magics."""
+    from vcnb.notebook.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """``%unload_ext vcnb``: take the magics away again; the cluster stays."""
+    from vcnb.notebook.extension import unload
+
+    unload(shell)

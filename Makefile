@@ -1,0 +1,49 @@
+# Two commands on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+CLUSTER ?= memory://
+
+.PHONY: demo test lint format bench browser clean help
+
+help:
+	@echo "make demo     install into $(VENV), run the quickstart notebook on the embedded cluster, report"
+	@echo "make test     install what the tests need and run them"
+	@echo "make lint     ruff and mypy"
+	@echo "make format   format the code"
+	@echo "make bench    run the benchmarks"
+
+$(VENV)/.demo: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e '.[demo]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e '.[demo,test,lint]'
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	$(BIN)/python notebooks/run_quickstart.py
+
+test: $(VENV)/.test
+	@sh tests/what_is_missing.sh
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/reconcile.py
+	$(BIN)/python benchmarks/latency.py
+
+clean:
+	rm -rf $(VENV) out

@@ -1,0 +1,312 @@
+"""A cluster: what ``vcnb.connect()`` returns. Objects go in, handles come out."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from vcnb.client.applying import with_last_applied
+from vcnb.client.bridge import Bridge, twins
+from vcnb.client.changes import Changes
+from vcnb.client.collection import Collection
+from vcnb.client.documents import Checked, Source, check_all, read
+from vcnb.client.engine import Engine
+from vcnb.client.handles import Handle, PodHandle, QueueHandle
+from vcnb.client.job import JobHandle
+from vcnb.client.logs import Logs
+from vcnb.client.url import Target
+from vcnb.errors import AlreadyExists, Problem, VcnbError
+from vcnb.resources import kinds
+from vcnb.resources.kinds import Kind, find_kind, kind_of
+from vcnb.store.memory import MemoryStore
+from vcnb.store.protocol import Obj
+
+if TYPE_CHECKING:
+    from vcnb.client.status import ClusterStatus
+    from vcnb.testing.simulator import Simulator
+
+__all__ = ["Cluster"]
+
+
+class Cluster:
+    """An embedded cluster in this process. Made by ``vcnb.connect``; a context manager that closes it.
+
+    Every blocking method ``x()`` has an awaitable twin ``x_async()``. None of them touches the caller's event loop.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._engine = Engine(target)
+        self._bridge = Bridge(f"vcnb-{target.name or target.scheme}", settle=target.options.clock == "virtual")
+        self._on_close: list[Callable[[], None]] = []
+        try:
+            self._bridge.run(self._engine.start())
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._bridge.run(self._engine.stop())
+            self._bridge.close()
+            raise
+        self._changes = Changes(self._engine)
+        self._logs = Logs(self._engine)
+        atexit.register(_close_at_exit, weakref.ref(self))
+
+    # -- objects in ------------------------------------------------------------------------------------------------
+
+    async def _submit(self, source: Source, namespace: str | None = None) -> Any:
+        """Create objects. One document gives its handle, several give a list; all are checked before one is stored.
+
+        ``source``: a path, YAML or JSON text, a dict, a ``vcnb.Job``, or several. Raises InvalidObject with every
+        problem (path, line, message), AlreadyExists, Forbidden.
+        """
+        checked = check_all(read(source), self._store, namespace)
+        for item in checked:
+            self._refuse_existing(item)
+        handles = [self._handle(await self._store.create(item.object), item.warnings) for item in checked]
+        return handles[0] if len(handles) == 1 else handles
+
+    def _refuse_existing(self, item: Checked) -> None:
+        kind, meta = kind_of(item.object), item.object["metadata"]
+        if "name" in meta and self._store.peek(kind, meta["name"], meta.get("namespace", "")) is not None:
+            raise AlreadyExists(
+                f"{kind.singular} {meta['name']!r} exists already; choose another name, delete it first, "
+                "or change it with cluster.apply(...)"
+            )
+
+    async def _apply(self, source: Source, namespace: str | None = None) -> list[Handle]:
+        """Create or change objects, as ``kubectl apply`` does: what a manifest no longer names is taken out again.
+
+        Returns handles in the order of the text. All documents are checked before one is stored. Raises InvalidObject,
+        Conflict for a stale resourceVersion.
+        """
+        documents = read(source)
+        checked = check_all(documents, self._store, namespace, replace=True)
+        handles: list[Handle] = []
+        for document, item in zip(documents, checked, strict=True):
+            if item.old is None:
+                written = {**document.object, "metadata": {**document.object["metadata"], **_place(item.object)}}
+                stored = await self._store.create(with_last_applied(item.object, written))
+            else:
+                stored = await self._store.update(item.object)
+            handles.append(self._handle(stored, item.warnings))
+        return handles
+
+    async def _validate(self, source: Source, namespace: str | None = None) -> list[Problem]:
+        """Admission only: nothing is stored. Returns warnings; raises InvalidObject with ``.errors``."""
+        checked = check_all(read(source), self._store, namespace, replace=True)
+        return [warning for item in checked for warning in item.warnings]
+
+    submit, submit_async = twins(_submit)
+    apply, apply_async = twins(_apply)
+    validate, validate_async = twins(_validate)
+
+    # -- handles out -----------------------------------------------------------------------------------------------
+
+    def _handle(self, obj: Obj, warnings: tuple[Problem, ...] = ()) -> Handle:
+        kind = kind_of(obj)
+        if kind == kinds.JOB:
+            return JobHandle(self, kind, obj, warnings)
+        if kind == kinds.QUEUE:
+            return QueueHandle(self, kind, obj, warnings)
+        if kind == kinds.POD:
+            return PodHandle(self, kind, obj, warnings)
+        return Handle(self, kind, obj, warnings)
+
+    def objects(self, kind: str | Kind) -> Collection[Any]:
+        """The collection of any kind, by its name (``"vj"``, ``"jobs"``, ``"Job"`` ...). Raises VcnbError if unknown."""
+        try:
+            found = kind if isinstance(kind, Kind) else find_kind(kind)
+        except KeyError as error:
+            raise VcnbError(str(error)) from None
+        return Collection(self, found, self._handle)
+
+    @functools.cached_property
+    def jobs(self) -> Collection[JobHandle]:
+        """Volcano Jobs."""
+        return Collection(self, kinds.JOB, lambda obj: JobHandle(self, kinds.JOB, obj))
+
+    @functools.cached_property
+    def queues(self) -> Collection[QueueHandle]:
+        """Queues (cluster-scoped)."""
+        return Collection(self, kinds.QUEUE, lambda obj: QueueHandle(self, kinds.QUEUE, obj))
+
+    @functools.cached_property
+    def pods(self) -> Collection[PodHandle]:
+        """Pods."""
+        return Collection(self, kinds.POD, lambda obj: PodHandle(self, kinds.POD, obj))
+
+    @property
+    def flows(self) -> Collection[Any]:
+        """JobFlows."""
+        return self.objects(kinds.JOBFLOW)
+
+    @property
+    def templates(self) -> Collection[Any]:
+        """JobTemplates."""
+        return self.objects(kinds.JOBTEMPLATE)
+
+    @property
+    def cronjobs(self) -> Collection[Any]:
+        """CronJobs of Volcano."""
+        return self.objects(kinds.CRONJOB)
+
+    @property
+    def podgroups(self) -> Collection[Any]:
+        """PodGroups."""
+        return self.objects(kinds.PODGROUP)
+
+    @property
+    def commands(self) -> Collection[Any]:
+        """Bus Commands that no controller has carried out yet."""
+        return self.objects(kinds.COMMAND)
+
+    @property
+    def services(self) -> Collection[Any]:
+        """Services."""
+        return self.objects(kinds.SERVICE)
+
+    @property
+    def configmaps(self) -> Collection[Any]:
+        """ConfigMaps."""
+        return self.objects(kinds.CONFIGMAP)
+
+    @property
+    def secrets(self) -> Collection[Any]:
+        """Secrets."""
+        return self.objects(kinds.SECRET)
+
+    @property
+    def persistentvolumeclaims(self) -> Collection[Any]:
+        """PersistentVolumeClaims."""
+        return self.objects(kinds.PERSISTENTVOLUMECLAIM)
+
+    @property
+    def networkpolicies(self) -> Collection[Any]:
+        """NetworkPolicies."""
+        return self.objects(kinds.NETWORKPOLICY)
+
+    @property
+    def priorityclasses(self) -> Collection[Any]:
+        """PriorityClasses (cluster-scoped)."""
+        return self.objects(kinds.PRIORITYCLASS)
+
+    @property
+    def nodes(self) -> Collection[Any]:
+        """Nodes (cluster-scoped)."""
+        return self.objects(kinds.NODE)
+
+    @property
+    def events(self) -> Collection[Any]:
+        """Events."""
+        return self.objects(kinds.EVENT)
+
+    # -- the cluster itself ----------------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """The URL that names this cluster."""
+        return f"{self._target.scheme}://{self._target.name}"
+
+    @property
+    def simulated(self) -> bool:
+        """Whether pods are only objects, moved by ``cluster.simulator``."""
+        return self._engine.simulated
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._bridge.closed
+
+    @functools.cached_property
+    def simulator(self) -> Simulator:
+        """The verbs of ``vcnb.testing``; only for ``runtime=simulated``."""
+        if not self.simulated:
+            raise VcnbError('this cluster runs real pods; connect to "memory://?runtime=simulated&clock=virtual"')
+        from vcnb.testing.simulator import Simulator
+
+        return Simulator(self._engine, self._bridge)
+
+    async def _status(self) -> ClusterStatus:
+        """What this cluster is and how it does: runtime, node, jobs by phase, and what the user should know."""
+        from vcnb.client.status import cluster_status
+
+        return cluster_status(self._engine, self.url)
+
+    status, status_async = twins(_status)
+
+    def time(self) -> float:
+        """The cluster's time, in seconds since the epoch."""
+        return self._engine.clock.time()
+
+    @property
+    def _store(self) -> MemoryStore:
+        return self._engine.store
+
+    def _facts(self, group: Obj | None) -> list[Any]:
+        scheduler = self._engine.scheduler
+        return list(scheduler.explain(group)) if scheduler is not None and group is not None else []
+
+    def _story(self, obj: Obj) -> list[Any]:
+        plane = self._engine.plane
+        return list(plane.story(obj)) if plane is not None else []
+
+    async def _until_collected(self, job: Obj) -> None:
+        """Wait until nothing of a deleted job is left: its pods (and so their processes) included."""
+        uid = job["metadata"]["uid"]
+        async with self._changes.follow(kinds.JOB, uid) as jobs:
+            while self._store.peek(kinds.JOB, job["metadata"]["name"], job["metadata"]["namespace"]) is not None:
+                if await jobs.next() is None:
+                    break
+        for pod in self._owned(kinds.POD, uid):
+            async with self._changes.follow(kinds.POD, pod["metadata"]["uid"]) as states:
+                while any(left["metadata"]["uid"] == pod["metadata"]["uid"] for left in self._owned(kinds.POD, uid)):
+                    if await states.next() is None:
+                        break
+
+    def _owned(self, kind: Kind, uid: str) -> list[Obj]:
+        return [
+            obj
+            for obj in self._store.peek_all(kind)
+            if any(owner.get("uid") == uid for owner in obj["metadata"].get("ownerReferences", ()))
+        ]
+
+    def close(self, pods: Literal["keep", "stop"] | None = None) -> None:
+        """Stop the background thread cleanly. Safe to call twice.
+
+        Running pods of a durable cluster go on and the next ``connect`` takes them over; ``pods="stop"`` ends them. Those
+        of ``memory://`` end.
+        """
+        if self.closed:
+            return
+        for forget in self._on_close:
+            forget()
+        try:
+            self._bridge.run(self._engine.stop(pods))
+        finally:
+            self._bridge.close()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self.jobs)} jobs"
+        return f"<vcnb cluster {self.url}: {state}>"
+
+
+def _place(obj: Obj) -> dict[str, str]:
+    meta = obj["metadata"]
+    return {"namespace": meta["namespace"]} if "namespace" in meta else {}
+
+
+def _close_at_exit(reference: weakref.ref[Cluster]) -> None:
+    cluster = reference()
+    if cluster is not None:
+        cluster.close()
+
+

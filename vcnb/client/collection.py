@@ -1,0 +1,117 @@
+"""Collections: ``cluster.jobs``, ``cluster.queues`` ... - one kind of object, as handles."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from vcnb.client.bridge import Bridge, twins
+from vcnb.client.handles import Handle
+from vcnb.errors import NotFound
+from vcnb.resources.kinds import Kind
+from vcnb.store.protocol import Obj
+
+if TYPE_CHECKING:
+    from vcnb.client.cluster import Cluster
+
+__all__ = ["Collection"]
+
+H = TypeVar("H", bound=Handle)
+
+ALL = "*"
+
+
+class Collection(Generic[H]):
+    """All objects of one kind. ``namespace`` None means the default one, ``"*"`` all of them; order is by name."""
+
+    def __init__(self, cluster: Cluster, kind: Kind, make: Callable[[Obj], H]) -> None:
+        self._cluster = cluster
+        self._kind = kind
+        self._make = make
+
+    @property
+    def _bridge(self) -> Bridge:
+        return self._cluster._bridge  # noqa: SLF001 - a collection is a part of its cluster
+
+    def _where(self, namespace: str | None) -> str | None:
+        if not self._kind.namespaced or namespace == ALL:
+            return None
+        return namespace or "default"
+
+    async def _get(self, name: str, namespace: str | None = None) -> H:
+        """The object of that name. Raises NotFound, naming near ones."""
+        try:
+            found = await self._cluster._store.get(self._kind, name, self._where(namespace))  # noqa: SLF001
+        except NotFound as error:
+            raise await self._not_found(name, namespace, error) from None
+        return self._make(found)
+
+    async def _not_found(self, name: str, namespace: str | None, error: NotFound) -> NotFound:
+        import difflib
+
+        there = [handle.name for handle in await self._list(namespace)]
+        near = difflib.get_close_matches(name, there, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        where = f" in namespace {namespace or 'default'!r}" if self._kind.namespaced else ""
+        return NotFound(f"there is no {self._kind.singular} {name!r}{where}{hint}", error.ref)
+
+    async def _list(self, namespace: str | None = None, selector: str = "", **filters: str) -> builtins.list[H]:
+        """The objects, by name. ``selector``: labels as kubectl writes them; ``queue=`` and ``phase=`` narrow jobs."""
+        found = await self._cluster._store.list(  # noqa: SLF001
+            self._kind, self._where(namespace), label_selector=selector
+        )
+        handles = [self._make(obj) for obj in found.items]
+        for key, value in filters.items():
+            handles = [handle for handle in handles if _matches(handle, key, value)]
+        return handles
+
+    async def _delete(self, name: str, namespace: str | None = None) -> None:
+        """Delete the object of that name; a job together with its pods, waiting until they are gone."""
+        handle = await self._get(name, namespace)
+        await handle._delete()  # noqa: SLF001
+
+    get, get_async = twins(_get)
+    list, list_async = twins(_list)
+    delete, delete_async = twins(_delete)
+
+    def __getitem__(self, name: str) -> H:
+        return self.get(name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(handle.name == name for handle in self.list(ALL))
+
+    def __iter__(self) -> Iterator[H]:
+        return iter(self.list(ALL))
+
+    def __len__(self) -> int:
+        return len(self.list(ALL))
+
+    def to_pandas(self, namespace: str | None = ALL) -> Any:
+        """A pandas DataFrame, one row an object, columns as in ``repr``."""
+        import pandas as pd
+
+        from vcnb.scene.tables import columns_for, row_for
+
+        columns = columns_for(self._kind)
+        now = self._cluster.time()
+        rows = [row_for(self._kind, handle._seen, now, raw=True) for handle in self.list(namespace)]  # noqa: SLF001
+        return pd.DataFrame(rows, columns=columns)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from vcnb.scene.tables import html, text
+
+        objects = [handle._seen for handle in self.list(ALL)]  # noqa: SLF001
+        now = self._cluster.time()
+        return {"text/plain": text(self._kind, objects, now), "text/html": html(self._kind, objects, now)}
+
+    def __repr__(self) -> str:
+        from vcnb.scene.tables import text
+
+        return text(self._kind, [handle._seen for handle in self.list(ALL)], self._cluster.time())  # noqa: SLF001
+
+
+def _matches(handle: Handle, key: str, value: str) -> bool:
+    if key == "phase":
+        return handle.phase == value
+    return str(handle._seen.get("spec", {}).get(key, "")) == value  # noqa: SLF001

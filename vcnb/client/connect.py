@@ -1,0 +1,47 @@
+"""``vcnb.connect``: one cluster object a URL and process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from vcnb.client.cluster import Cluster
+from vcnb.client.url import DEFAULT_URL, parse_url
+from vcnb.errors import VcnbError
+
+__all__ = ["connect"]
+
+_clusters: dict[str, Cluster] = {}
+_lock = threading.Lock()
+
+
+def connect(url: str | None = None, **options: Any) -> Cluster:
+    """Connect to a cluster; the same URL gives the same object until it is closed, every ``memory://`` is a fresh one.
+
+    ``url``: default ``VCNB_CLUSTER``, else ``embedded://default``, durable under the user's data directory. Options by
+    name or in the URL's query: ``runtime=sandbox|process|simulated``, ``controllers=on|off``, ``clock=real|virtual``,
+    ``cpus=``, ``memory=``, ``pods=``, ``dir=``, ``compat=default|strict``.
+
+    Raises ClusterBusy (with ``.pid``) when another process owns the embedded cluster, StoreCorrupt when its journal cannot
+    be trusted, VcnbError for a URL or option that is not known.
+    """
+    target = parse_url(url or os.environ.get("VCNB_CLUSTER") or DEFAULT_URL, **options)
+    if target.scheme in ("kube", "http", "https"):
+        raise VcnbError(
+            f"{url}: this version of vcnb drives embedded clusters (embedded://, memory://); "
+            "Kubernetes clusters and served clusters are not supported yet"
+        )
+    if target.scheme == "memory":
+        return Cluster(target)
+    with _lock:
+        known = _clusters.get(target.key)
+        if known is not None and not known.closed:
+            if known._target.options != target.options:  # noqa: SLF001 - the same package
+                raise VcnbError(
+                    f"{target.key} is connected with other options ({known._target.options}); close it first"  # noqa: SLF001
+                )
+            return known
+        cluster = Cluster(target)
+        _clusters[target.key] = cluster
+        return cluster

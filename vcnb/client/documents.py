@@ -1,0 +1,129 @@
+"""From what a person writes to objects that may be stored: read, check everything, and only then store anything."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from vcnb.client.applying import merged
+from vcnb.client.world import StoreWorld
+from vcnb.errors import InvalidObject, Problem
+from vcnb.resources.kinds import UnknownKind, kind_of
+from vcnb.resources.manifest import Document, load
+from vcnb.store.memory import MemoryStore
+from vcnb.store.protocol import Obj
+
+__all__ = ["Builder", "Checked", "Source", "check_all", "read"]
+
+
+@runtime_checkable
+class Builder(Protocol):
+    """Anything that can say its manifest: ``vcnb.Job`` and its like."""
+
+    def to_manifest(self) -> dict[str, Any]: ...
+
+
+Source: TypeAlias = str | Path | Mapping[str, Any] | Builder | Sequence[Mapping[str, Any] | Builder]
+"""A file's path, YAML or JSON text, a mapping, a builder, or several mappings and builders."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """One admitted object, ready to be stored, with the warnings about it; ``old`` is what it replaces."""
+
+    object: Obj
+    old: Obj | None
+    warnings: tuple[Problem, ...]
+
+
+def read(source: Source) -> list[Document]:
+    """The documents of a source, in order. Raises InvalidObject for broken text."""
+    if isinstance(source, Builder):
+        return load(source.to_manifest())
+    if isinstance(source, (str, Path, Mapping)):
+        return load(source)
+    return [document for item in source for document in read(item)]
+
+
+def check_all(
+    documents: Iterable[Document], store: MemoryStore, namespace: str | None, *, replace: bool = False
+) -> list[Checked]:
+    """Admission for every document, each seeing those before it. Raises InvalidObject with all problems of all of them.
+
+    With ``replace`` an object that exists is checked as an update of it (``apply``), else as a creation.
+    """
+    checked: list[Checked] = []
+    problems: list[Problem] = []
+    subjects: list[str] = []
+    for document in documents:
+        try:
+            found = _check_one(document, store, namespace, [item.object for item in checked], replace=replace)
+        except InvalidObject as error:
+            problems.extend(error.errors)
+            subjects.append(error.subject)
+        else:
+            checked.append(found)
+    if problems:
+        raise InvalidObject(problems, ", ".join(subjects))
+    return checked
+
+
+def _check_one(
+    document: Document, store: MemoryStore, namespace: str | None, before: Sequence[Obj], *, replace: bool
+) -> Checked:
+    from vcnb.admission import review
+
+    written = document.object
+    subject = _subject(written)
+    try:
+        kind = kind_of(written)
+    except UnknownKind as error:
+        field = "kind" if "kind" in written else "apiVersion"
+        raise InvalidObject([Problem(field, document.line(field), str(error))], subject) from None
+    obj = _placed(written, namespace, document, subject, namespaced=kind.namespaced)
+    meta = obj["metadata"]
+    old = store.peek(kind, str(meta.get("name", "")), meta.get("namespace", "")) if replace else None
+    world = StoreWorld(store, before)
+    if old is not None:
+        obj = merged(old, obj, review("CREATE", obj, None, world).object)
+    outcome = review("UPDATE" if old else "CREATE", obj, old, world)
+    if outcome.problems:
+        raise InvalidObject([_with_line(document, problem) for problem in outcome.problems], subject)
+    warnings = tuple(_with_line(document, problem) for problem in outcome.warnings)
+    return Checked(outcome.object, old, warnings)
+
+
+def _subject(written: Mapping[str, Any]) -> str:
+    meta = written.get("metadata")
+    name = meta.get("name") or meta.get("generateName") if isinstance(meta, Mapping) else None
+    return f"{written.get('kind', 'object')} {name}" if name else str(written.get("kind", "object"))
+
+
+def _placed(
+    written: Mapping[str, Any], namespace: str | None, document: Document, subject: str, *, namespaced: bool
+) -> dict[str, Any]:
+    """The object in its namespace, without the status that a read-back object carries."""
+    obj = {key: value for key, value in written.items() if key != "status"}
+    meta = written.get("metadata")
+    if not isinstance(meta, Mapping):
+        problem = Problem("metadata", document.line("metadata"), "is missing or no mapping; write metadata: {name: ...}")
+        raise InvalidObject([problem], subject)
+    meta = {key: value for key, value in meta.items() if key not in _SERVER_SET}
+    if namespaced:
+        if namespace and meta.get("namespace", namespace) != namespace:
+            message = f"is {meta['namespace']!r}, but the call asks for namespace {namespace!r}; say it once"
+            raise InvalidObject(
+                [Problem("metadata.namespace", document.line("metadata.namespace"), message)], subject
+            )
+        meta["namespace"] = meta.get("namespace") or namespace or "default"
+    obj["metadata"] = meta
+    return obj
+
+
+_SERVER_SET = frozenset({"uid", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp"})
+
+
+def _with_line(document: Document, problem: Problem) -> Problem:
+    return problem if problem.line is not None else problem._replace(line=document.line(problem.path))

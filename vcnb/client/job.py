@@ -1,0 +1,379 @@
+"""The handle of a Job: its phases, pods and logs, the verbs of vcctl, and waiting for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from vcnb.client.bridge import twins
+from vcnb.client.handles import Handle, PodHandle, command_for
+from vcnb.client.records import PhaseRecord, phase_history
+from vcnb.client.situation import gather
+from vcnb.errors import InvalidState, JobFailed, NotFound, VcnbError, WaitTimeout
+from vcnb.resources import kinds
+from vcnb.resources.phases import JobPhase
+from vcnb.scene.snapshot import JobSnapshot, pod_order
+from vcnb.store.protocol import Obj
+
+if TYPE_CHECKING:
+    from vcnb.client.tables import Records
+
+__all__ = ["ENDED", "JobHandle"]
+
+ENDED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED})
+"""Where a wait for the end of a job returns: the finished phases, and Aborted, which only a resume leaves."""
+
+FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
+
+
+def phase_of(job: Obj) -> str:
+    """``status.state.phase``; empty before the controller has seen the job."""
+    return str(job.get("status", {}).get("state", {}).get("phase", ""))
+
+
+class JobHandle(Handle):
+    """A Volcano Job. ``await job`` waits for its end, as ``job.wait()`` does."""
+
+    @property
+    def phase(self) -> str:
+        """``status.state.phase``: Pending, Running, Restarting, Completed ...; empty before the controller saw it."""
+        return phase_of(self._current())
+
+    @property
+    def history(self) -> list[PhaseRecord]:
+        """Every phase the job has gone through, oldest first."""
+        return phase_history(self._current())
+
+    @property
+    def pods(self) -> list[PodHandle]:
+        """The job's pods, by task order and index."""
+        return self._bridge.run(self._pods())
+
+    async def _pods(self) -> list[PodHandle]:
+        found = await pods_of(self)
+        return [PodHandle(self._cluster, kinds.POD, pod) for pod in found]
+
+    # -- waiting ---------------------------------------------------------------------------------------------------
+
+    async def _wait(self, phase: str | None = None, timeout: float | None = None, check: bool = True) -> JobHandle:
+        wanted = _wanted_phase(phase)
+        job = self._seen
+        try:
+            async with asyncio.timeout(timeout), self._cluster._changes.follow(kinds.JOB, self.uid) as feed:  # noqa: SLF001
+                job = await self._refresh()
+                while not _arrived(job, wanted) and not self._gone:
+                    state = await feed.next()
+                    self._gone = state is None
+                    job = self._seen = state if state is not None else job
+        except TimeoutError:
+            raise WaitTimeout(
+                f"job {self.name!r} is {phase_of(job) or 'not seen by a controller yet'} after {timeout:g} s, waited for "
+                f"{wanted or 'its end'}; it goes on, wait again or ask job.why()"
+            ) from None
+        if _reached(job, wanted):
+            return self
+        if self._gone and phase_of(job) not in ENDED:
+            raise NotFound(f"job {self.name!r} was deleted while it was waited for; it was last seen {phase_of(job)}")
+        if check and (wanted is not None or phase_of(job) != JobPhase.COMPLETED):
+            raise await self._failure(wanted)
+        return self
+
+    async def _failure(self, wanted: str | None) -> JobFailed:
+        phase = phase_of(self._seen)
+        why = await self._why()
+        before = f" before it was {wanted}" if wanted else ""
+        return JobFailed(f"job {self.name!r} ended {phase}{before}: {why}", name=self.name, phase=phase, why=why)
+
+    def wait(self, phase: str | None = None, timeout: float | None = None, check: bool = True) -> JobHandle:
+        """Block until the job has ended, or has reached ``phase``; returns the handle.
+
+        ``timeout`` in seconds (default: none). Raises JobFailed when it ended in Failed, Terminated or Aborted (or ended
+        without reaching ``phase``) unless ``check=False``, WaitTimeout when time is up, NotFound when it is deleted.
+        An interrupt stops the wait, never the job.
+        """
+        try:
+            return self._bridge.run(self._wait(phase, timeout, check))
+        except KeyboardInterrupt:
+            print(  # noqa: T201 - said to the person at the keyboard
+                f'stopped waiting; job {self.name!r} goes on: cluster.jobs["{self.name}"].wait(), or .terminate()',
+                file=sys.stderr,
+            )
+            raise
+
+    def wait_async(
+        self, phase: str | None = None, timeout: float | None = None, check: bool = True
+    ) -> Awaitable[JobHandle]:
+        """Awaitable twin of :meth:`wait`."""
+        return self._bridge.wrap(self._wait(phase, timeout, check))
+
+    def __await__(self) -> Generator[Any, None, JobHandle]:
+        return self.wait_async().__await__()
+
+    # -- verbs -----------------------------------------------------------------------------------------------------
+
+    async def _command(self, action: str, refused: Mapping[str, str]) -> JobHandle:
+        job = await self._refresh()
+        if self._gone:
+            raise NotFound(f"job {self.name!r} is gone; nothing to do")
+        phase = phase_of(job)
+        if phase in refused:
+            raise InvalidState(f"job {self.name!r} is {phase}: {refused[phase]}")
+        await self._cluster._store.create(command_for(job, kinds.JOB, action, self.namespace))  # noqa: SLF001
+        return self
+
+    async def _suspend(self) -> JobHandle:
+        """Stop the job's pods and park it in Aborted; finished pods are kept. ``resume`` starts it again.
+
+        Creates a bus Command ``AbortJob``, as vcctl does. Raises InvalidState when the job has finished.
+        """
+        return await self._command("AbortJob", {**_finished("nothing is left to suspend"), **_ABORTED})
+
+    async def _resume(self) -> JobHandle:
+        """Start a suspended job again. Raises InvalidState when it is not suspended."""
+        active = "it is not suspended, only a job that is Aborting or Aborted can be resumed"
+        refused = {phase: active for phase in JobPhase if phase not in (JobPhase.ABORTING, JobPhase.ABORTED)}
+        refused[""] = active  # type: ignore[index]
+        return await self._command("ResumeJob", {**refused, **_finished("submit it again to run it again")})
+
+    async def _restart(self) -> JobHandle:
+        """Kill all pods and start them again; counts as one of ``maxRetry``."""
+        return await self._command("RestartJob", {**_finished("submit it again to run it again"), **_RESUME_FIRST})
+
+    async def _terminate(self) -> JobHandle:
+        """End the job for good, in phase Terminated; finished pods are kept."""
+        return await self._command("TerminateJob", _finished("it has ended already"))
+
+    async def _complete(self) -> JobHandle:
+        """End the job as a success, in phase Completed; pods that still run are stopped."""
+        return await self._command("CompleteJob", _finished("it has ended already"))
+
+    suspend, suspend_async = twins(_suspend)
+    resume, resume_async = twins(_resume)
+    restart, restart_async = twins(_restart)
+    terminate, terminate_async = twins(_terminate)
+    complete, complete_async = twins(_complete)
+
+    async def _delete(self, wait: bool = True) -> None:
+        """Delete the job with its pods. With ``wait`` return when pods and processes are gone and the name is free.
+
+        In a simulated cluster pods end when the simulator reaps them, so nothing is waited for.
+        """
+        await self._cluster._store.delete(kinds.JOB, self.name, self.namespace, uid=self.uid)  # noqa: SLF001
+        if wait and not self._cluster.simulated:
+            await self._cluster._until_collected(self._seen)  # noqa: SLF001
+
+    delete, delete_async = twins(_delete)
+
+    async def _scale(self, replicas: Mapping[str, int], min_available: int | None = None) -> JobHandle:
+        """Change the number of pods of tasks, e.g. ``{"worker": 5}``.
+
+        ``min_available`` is the job's gang size; a minAvailable that no longer fits is lowered, with a warning in
+        ``warnings``. Raises InvalidObject for unknown tasks, InvalidState when the job has ended.
+        """
+        from vcnb.client.scaling import scaled
+
+        job = await self._refresh()
+        if phase_of(job) in FINISHED:
+            raise InvalidState(f"job {self.name!r} is {phase_of(job)}: a finished job is not scaled")
+        new, warnings = scaled(job, replicas, min_available)
+        self._seen = await self._cluster._store.update(new)  # noqa: SLF001
+        self.warnings = tuple(warnings)
+        return self
+
+    scale, scale_async = twins(_scale)
+
+    # -- what it says ----------------------------------------------------------------------------------------------
+
+    async def _logs(
+        self,
+        task: str | None = None,
+        index: int | None = None,
+        container: str | None = None,
+        *,
+        tail: int | None = None,
+        previous: bool = False,
+    ) -> str:
+        chosen = self._choose(await pods_of(self), task, index)
+        return await self._cluster._logs.read_many(  # noqa: SLF001
+            self._seen, chosen, container=container, tail=tail, previous=previous, prefix=_several(task, index, self._seen)
+        )
+
+    def _choose(self, pods: Sequence[Obj], task: str | None, index: int | None) -> list[Obj]:
+        tasks = {item["name"]: item for item in self._seen["spec"].get("tasks", ())}
+        if task is not None and task not in tasks:
+            raise VcnbError(f"job {self.name!r} has no task {task!r}; its tasks: {', '.join(tasks)}")
+        names = [
+            f"{self.name}-{name}-{number}"
+            for name, item in tasks.items()
+            for number in range(item.get("replicas", 0))
+            if (task is None or name == task) and (index is None or number == index)
+        ]
+        if index is not None and not names:
+            raise VcnbError(f"job {self.name!r} has no pod with index {index}" + (f" in task {task!r}" if task else ""))
+        return [pod for pod in pods if pod["metadata"]["name"] in set(names)]
+
+    def logs(
+        self,
+        task: str | None = None,
+        index: int | None = None,
+        container: str | None = None,
+        follow: bool = False,
+        tail: int | None = None,
+        previous: bool = False,
+    ) -> str | Iterator[str]:
+        """What the job's pods have written: one string, or with ``follow`` an iterator of lines until the job has ended.
+
+        Lines begin with ``pod | `` when several pods are asked for. ``tail``: only the last n lines of each pod;
+        ``previous``: the container before its last restart. Bytes that are not UTF-8 become U+FFFD.
+        """
+        if follow:
+            return self._follow(task, index, container)
+        return self._bridge.run(self._logs(task, index, container, tail=tail, previous=previous))
+
+    def logs_async(
+        self,
+        task: str | None = None,
+        index: int | None = None,
+        container: str | None = None,
+        tail: int | None = None,
+        previous: bool = False,
+    ) -> Awaitable[str]:
+        """Awaitable twin of :meth:`logs` without ``follow``."""
+        return self._bridge.wrap(self._logs(task, index, container, tail=tail, previous=previous))
+
+    def _follow(self, task: str | None, index: int | None, container: str | None) -> Iterator[str]:
+        lines: AsyncIterator[str] = self._cluster._logs.follow(  # noqa: SLF001
+            self._seen, task=task, index=index, container=container, prefix=_several(task, index, self._seen)
+        )
+        try:
+            while (line := self._bridge.run(_next(lines))) is not None:
+                yield line
+        finally:
+            if not self._bridge.closed:
+                self._bridge.run(_close(lines))
+
+    async def _why(self) -> str:
+        """In plain words: what the job is waiting for, or how it ended and why."""
+        from vcnb.client.why import why
+
+        return why(await self._situation())
+
+    why, why_async = twins(_why)
+
+    async def _situation(self) -> JobSnapshot:
+        await self._refresh()
+        return await gather(self._cluster, self._seen)
+
+    def story(self) -> list[Any]:
+        """The controller's own notes on this job: (time, stimulus, from, to, reason), bounded, gone with the process."""
+        return self._bridge.call(lambda: self._cluster._story(self._seen))  # noqa: SLF001
+
+    def records(self) -> Records:
+        """The JSON objects that the job's pods printed, a line each, as rows with the pod's ``task`` and ``index``.
+
+        ``.to_pandas()`` makes a DataFrame of them. Other lines are left alone.
+        """
+        from vcnb.client.tables import Records
+
+        return Records(self._bridge.run(self._records()))
+
+    async def _records(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        for pod in await pods_of(self):
+            text = await self._cluster._logs.read(pod)  # noqa: SLF001
+            labels = pod["metadata"].get("labels", {})
+            where = {"task": labels.get("volcano.sh/task-spec"), "index": int(labels.get("volcano.sh/task-index", 0))}
+            rows.extend({**where, **row} for line in text.splitlines() if (row := _json_object(line)) is not None)
+        return rows
+
+    def timeline(self) -> Any:
+        """A plotly figure: the job's phases and each pod's life on one time axis."""
+        from vcnb.client.figures import timeline
+
+        return timeline(self._bridge.run(self._situation()))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from vcnb.scene.job import html, text
+
+        situation = self._bridge.run(self._situation()) if not self._cluster.closed else JobSnapshot(self._seen)
+        return {"text/plain": text(situation), "text/html": html(situation)}
+
+    def __repr__(self) -> str:
+        from vcnb.scene.job import one_line
+
+        return one_line(self._current())
+
+
+async def pods_of(job: JobHandle) -> list[Obj]:
+    """The job's pods as the store has them, by task order and index."""
+    found = await job._cluster._store.list(  # noqa: SLF001
+        kinds.POD, job.namespace, label_selector=f"volcano.sh/job-name={job.name}"
+    )
+    mine = [
+        pod
+        for pod in found.items
+        if any(owner.get("uid") == job.uid for owner in pod["metadata"].get("ownerReferences", ()))
+    ]
+    return sorted(mine, key=pod_order(job._seen))  # noqa: SLF001
+
+
+async def _next(lines: AsyncIterator[str]) -> str | None:
+    return await anext(lines, None)
+
+
+async def _close(lines: AsyncIterator[str]) -> None:
+    close = getattr(lines, "aclose", None)
+    if close is not None:
+        await close()
+
+
+def _several(task: str | None, index: int | None, job: Obj) -> bool:
+    tasks = [item for item in job["spec"].get("tasks", ()) if task is None or item["name"] == task]
+    return (sum(item.get("replicas", 0) for item in tasks) if index is None else len(tasks)) > 1
+
+
+def _json_object(line: str) -> dict[str, Any] | None:
+    if not line.startswith("{"):
+        return None
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _wanted_phase(phase: str | None) -> str | None:
+    if phase is None:
+        return None
+    known = {item.value.lower(): item.value for item in JobPhase}
+    if phase.lower() not in known:
+        raise VcnbError(f"a job has no phase {phase!r}; it can be waited for: {', '.join(known.values())}")
+    return known[phase.lower()]
+
+
+def _reached(job: Obj, wanted: str | None) -> bool:
+    """Whether it is in the wanted phase, or has ended and went through it."""
+    phase = phase_of(job)
+    if wanted is None:
+        return phase == JobPhase.COMPLETED
+    went_through = {record.phase for record in phase_history(job)}
+    return phase == wanted or (phase in ENDED and wanted in went_through)
+
+
+def _arrived(job: Obj, wanted: str | None) -> bool:
+    return _reached(job, wanted) or phase_of(job) in ENDED
+
+
+def _finished(advice: str) -> dict[str, str]:
+    return dict.fromkeys((str(phase) for phase in FINISHED), advice)
+
+
+_ABORTED = {str(JobPhase.ABORTED): "it is suspended already"}
+_RESUME_FIRST = {
+    str(JobPhase.ABORTED): "it is suspended; resume it instead",
+    str(JobPhase.ABORTING): "it is being suspended; resume it instead",
+}
+

@@ -1,0 +1,51 @@
+"""Gathering the snapshot of a job: the objects that explain the state it is in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vcnb.resources import kinds
+from vcnb.scene.snapshot import JobSnapshot, pod_order
+from vcnb.store.protocol import Obj
+
+if TYPE_CHECKING:
+    from vcnb.client.cluster import Cluster
+
+__all__ = ["gather"]
+
+
+async def gather(cluster: Cluster, job: Obj) -> JobSnapshot:
+    """The snapshot of ``job`` as the cluster is now. Runs on the cluster's loop."""
+    store = cluster._store  # noqa: SLF001 - gathering is a part of the cluster
+    meta = job["metadata"]
+    name, namespace, uid = meta["name"], meta.get("namespace", ""), meta["uid"]
+    pods = [
+        pod
+        for pod in store.peek_all(kinds.POD, namespace)
+        if any(owner.get("uid") == uid for owner in pod["metadata"].get("ownerReferences", ()))
+    ]
+    group = store.peek(kinds.PODGROUP, f"{name}-{uid}", namespace)
+    about = {uid} | {pod["metadata"]["uid"] for pod in pods} | ({group["metadata"]["uid"]} if group else set())
+    events = [
+        event
+        for event in store.peek_all(kinds.EVENT, namespace)
+        if event.get("involvedObject", {}).get("uid") in about
+        or event.get("involvedObject", {}).get("name", "").startswith(f"{name}-")
+    ]
+    commands = [
+        command
+        for command in store.peek_all(kinds.COMMAND, namespace)
+        if command.get("target", {}).get("uid") == uid
+    ]
+    return JobSnapshot(
+        job=job,
+        podgroup=group,
+        pods=sorted(pods, key=pod_order(job)),
+        events=sorted(events, key=lambda event: str(event.get("lastTimestamp") or "")),
+        queue=store.peek(kinds.QUEUE, job["spec"].get("queue", "default")),
+        nodes=store.peek_all(kinds.NODE),
+        commands=commands,
+        claims=[claim["metadata"]["name"] for claim in store.peek_all(kinds.PERSISTENTVOLUMECLAIM, namespace)],
+        facts=cluster._facts(group),  # noqa: SLF001
+        now=cluster._engine.clock.time(),  # noqa: SLF001
+    )

@@ -1,0 +1,1 @@
+"""What is shown: one immutable snapshot of objects, rendered as text, HTML and SVG by pure functions."""

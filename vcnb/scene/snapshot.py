@@ -1,0 +1,48 @@
+"""Snapshots: everything that a view of an object shows, gathered at one moment and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from vcnb.store.protocol import Obj
+
+__all__ = ["JobSnapshot", "pod_order"]
+
+
+@dataclass(frozen=True)
+class JobSnapshot:
+    """A Job and what explains it. ``now`` is in seconds since the epoch, of the cluster's clock.
+
+    ``pods`` are in task order, then by index; ``events`` are about the job, its PodGroup and its pods, oldest first;
+    ``facts`` are what the scheduler says of a group that waits; ``others`` are the other jobs' PodGroups.
+    """
+
+    job: Obj
+    podgroup: Obj | None = None
+    pods: Sequence[Obj] = ()
+    events: Sequence[Obj] = ()
+    queue: Obj | None = None
+    nodes: Sequence[Obj] = ()
+    commands: Sequence[Obj] = ()
+    claims: Sequence[str] = ()
+    facts: Sequence[Any] = ()
+    now: float = 0.0
+    attempt_logs: dict[str, str] = field(default_factory=dict)
+
+
+def pod_order(job: Obj) -> Callable[[Obj], tuple[int, int, str]]:
+    """A sort key: a job's pods by the order of its tasks, then by index."""
+    position = {task.get("name"): number for number, task in enumerate(job.get("spec", {}).get("tasks", ()))}
+
+    def key(pod: Obj) -> tuple[int, int, str]:
+        annotations = pod["metadata"].get("annotations", {})
+        index = str(annotations.get("volcano.sh/task-index", ""))
+        return (
+            position.get(annotations.get("volcano.sh/task-spec"), len(position)),
+            int(index) if index.isdigit() else 0,
+            pod["metadata"]["name"],
+        )
+
+    return key
