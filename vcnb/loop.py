@@ -21,5 +21,5 @@ class EngineLoop(asyncio.SelectorEventLoop):
     async def idle(self) -> None:
         """Return when no callback is ready. Timers and pending I/O do not count."""
         await asyncio.sleep(0)
-        while self._ready:
+        while self._ready:  # noqa: ASYNC110 - there is no event for an empty ready queue
             await asyncio.sleep(0)

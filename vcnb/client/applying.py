@@ -23,9 +23,7 @@ def with_last_applied(obj: Obj, written: Obj) -> dict[str, Any]:
     """The object, remembering in its annotation what was written."""
     new = plain(obj)
     meta = {key: value for key, value in written.get("metadata", {}).items() if key != "resourceVersion"}
-    meta["annotations"] = {
-        key: value for key, value in (meta.get("annotations") or {}).items() if key != LAST_APPLIED
-    }
+    meta["annotations"] = {key: value for key, value in (meta.get("annotations") or {}).items() if key != LAST_APPLIED}
     text = json.dumps({**{k: v for k, v in written.items() if k != "status"}, "metadata": meta}, sort_keys=True)
     annotations = new["metadata"].get("annotations") or {}
     new["metadata"]["annotations"] = {**annotations, LAST_APPLIED: text}

@@ -49,9 +49,7 @@ class Changes:
             for every in tuple(self._by_kind.get(kind, ())):
                 every(obj)
 
-        informer.subscribe(
-            added=tell, updated=lambda _, new: tell(new), deleted=lambda old: tell(old, gone=True)
-        )
+        informer.subscribe(added=tell, updated=lambda _, new: tell(new), deleted=lambda old: tell(old, gone=True))
 
     @asynccontextmanager
     async def follow(self, kind: Kind, uid: str) -> AsyncIterator[Feed]:

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from vcnb.client.applying import with_last_applied
 from vcnb.client.bridge import Bridge, twins
@@ -288,7 +288,7 @@ class Cluster:
         finally:
             self._bridge.close()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -308,5 +308,3 @@ def _close_at_exit(reference: weakref.ref[Cluster]) -> None:
     cluster = reference()
     if cluster is not None:
         cluster.close()
-
-

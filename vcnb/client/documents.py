@@ -108,15 +108,15 @@ def _placed(
     obj = {key: value for key, value in written.items() if key != "status"}
     meta = written.get("metadata")
     if not isinstance(meta, Mapping):
-        problem = Problem("metadata", document.line("metadata"), "is missing or no mapping; write metadata: {name: ...}")
+        problem = Problem(
+            "metadata", document.line("metadata"), "is missing or no mapping; write metadata: {name: ...}"
+        )
         raise InvalidObject([problem], subject)
     meta = {key: value for key, value in meta.items() if key not in _SERVER_SET}
     if namespaced:
         if namespace and meta.get("namespace", namespace) != namespace:
             message = f"is {meta['namespace']!r}, but the call asks for namespace {namespace!r}; say it once"
-            raise InvalidObject(
-                [Problem("metadata.namespace", document.line("metadata.namespace"), message)], subject
-            )
+            raise InvalidObject([Problem("metadata.namespace", document.line("metadata.namespace"), message)], subject)
         meta["namespace"] = meta.get("namespace") or namespace or "default"
     obj["metadata"] = meta
     return obj

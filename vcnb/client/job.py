@@ -198,7 +198,12 @@ class JobHandle(Handle):
     ) -> str:
         chosen = self._choose(await pods_of(self), task, index)
         return await self._cluster._logs.read_many(  # noqa: SLF001
-            self._seen, chosen, container=container, tail=tail, previous=previous, prefix=_several(task, index, self._seen)
+            self._seen,
+            chosen,
+            container=container,
+            tail=tail,
+            previous=previous,
+            prefix=_several(task, index, self._seen),
         )
 
     def _choose(self, pods: Sequence[Obj], task: str | None, index: int | None) -> list[Obj]:
@@ -376,4 +381,3 @@ _RESUME_FIRST = {
     str(JobPhase.ABORTED): "it is suspended; resume it instead",
     str(JobPhase.ABORTING): "it is being suspended; resume it instead",
 }
-

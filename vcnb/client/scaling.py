@@ -53,9 +53,7 @@ def _task_minimum(task: Mapping[str, Any]) -> int:
     return int(task.get("minAvailable", task.get("replicas", 0)))
 
 
-def _check(
-    job: Obj, tasks: list[dict[str, Any]], replicas: Mapping[str, int], min_available: int | None
-) -> None:
+def _check(job: Obj, tasks: list[dict[str, Any]], replicas: Mapping[str, int], min_available: int | None) -> None:
     problems: list[Problem] = []
     names = [task["name"] for task in tasks]
     for name, count in replicas.items():
@@ -68,6 +66,8 @@ def _check(
             problems.append(Problem(path, None, f"must be a whole number, 0 or more, not {count!r}"))
     total = sum(replicas.get(task["name"], task.get("replicas", 0)) for task in tasks) if not problems else 0
     if not problems and min_available is not None and not 0 <= min_available <= total:
-        problems.append(Problem("spec.minAvailable", None, f"must be from 0 to {total} (all replicas), not {min_available}"))
+        problems.append(
+            Problem("spec.minAvailable", None, f"must be from 0 to {total} (all replicas), not {min_available}")
+        )
     if problems:
         raise InvalidObject(problems, f"scaling of Job {job['metadata']['name']}")

@@ -33,9 +33,7 @@ async def gather(cluster: Cluster, job: Obj) -> JobSnapshot:
         or event.get("involvedObject", {}).get("name", "").startswith(f"{name}-")
     ]
     commands = [
-        command
-        for command in store.peek_all(kinds.COMMAND, namespace)
-        if command.get("target", {}).get("uid") == uid
+        command for command in store.peek_all(kinds.COMMAND, namespace) if command.get("target", {}).get("uid") == uid
     ]
     return JobSnapshot(
         job=job,
