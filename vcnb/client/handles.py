@@ -39,6 +39,11 @@ class Handle:
         return self._cluster._bridge  # noqa: SLF001 - a handle is a part of its cluster
 
     @property
+    def cluster(self) -> Cluster:
+        """The cluster it lives in."""
+        return self._cluster
+
+    @property
     def kind(self) -> str:
         """The kind, as in a manifest."""
         return self._kind.kind
