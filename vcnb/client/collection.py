@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vcnb.client.bridge import Bridge, twins
@@ -15,7 +15,7 @@ from vcnb.store.protocol import Obj
 if TYPE_CHECKING:
     from vcnb.client.cluster import Cluster
 
-__all__ = ["Collection"]
+__all__ = ["Collection", "Selection"]
 
 H = TypeVar("H", bound=Handle)
 
@@ -75,6 +75,10 @@ class Collection(Generic[H]):
     list, list_async = twins(_list)
     delete, delete_async = twins(_delete)
 
+    def only(self, namespace: str | None = None, selector: str = "", **filters: str) -> Selection[H]:
+        """As :meth:`list`, but an object that shows itself as a table."""
+        return Selection(self._kind, self.list(namespace, selector, **filters), self._cluster.time())
+
     def __getitem__(self, name: str) -> H:
         return self.get(name)
 
@@ -109,6 +113,34 @@ class Collection(Generic[H]):
         from vcnb.scene.tables import text
 
         return text(self._kind, [handle._seen for handle in self.list(ALL)], self._cluster.time())  # noqa: SLF001
+
+
+class Selection(Sequence[H]):
+    """Some objects of one kind, as they were when asked for; shows itself as a table."""
+
+    def __init__(self, kind: Kind, handles: Sequence[H], now: float) -> None:
+        self._kind = kind
+        self._handles = handles
+        self._now = now
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._handles[index]
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    def _objects(self) -> Sequence[Obj]:
+        return [handle._seen for handle in self._handles]  # noqa: SLF001
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from vcnb.scene.tables import html
+
+        return {"text/plain": repr(self), "text/html": html(self._kind, self._objects(), self._now)}
+
+    def __repr__(self) -> str:
+        from vcnb.scene.tables import text
+
+        return text(self._kind, self._objects(), self._now)
 
 
 def _matches(handle: Handle, key: str, value: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcnb.client.bridge import Bridge, twins
 from vcnb.client.jsonvalues import plain
+from vcnb.client.masking import masked
 from vcnb.client.records import EventRecord, event_record, moment
 from vcnb.errors import NotFound, Problem
 from vcnb.resources import kinds
@@ -128,19 +129,32 @@ class Handle:
         return self._bridge.run(self._events())
 
     async def _events(self) -> list[EventRecord]:
+        return [event_record(event) for event in await self._raw_events()]
+
+    async def _raw_events(self) -> list[Obj]:
         found = await self._cluster._store.list(  # noqa: SLF001
             kinds.EVENT,
             self.namespace or "default",
             field_selector=f"involvedObject.kind={self.kind},involvedObject.name={self.name}",
         )
         mine = [event for event in found.items if event["involvedObject"].get("uid") == self.uid]
-        return sorted((event_record(event) for event in mine), key=lambda event: (event.time is None, event.time))
+        return sorted(mine, key=lambda event: str(event.get("lastTimestamp") or ""))
 
     def manifest(self) -> str:
         """The object as YAML that can be applied again, without status and what the server set."""
         from vcnb.resources.manifest import dump
 
         return dump(exported(self._current()))
+
+    async def _describe(self) -> str:
+        """Everything about the object as text, with its events."""
+        from vcnb.scene.describe import describe_object
+
+        obj = await self._refresh()
+        found = await self._raw_events()
+        return describe_object(masked(obj), found, self._cluster.time())
+
+    describe, describe_async = twins(_describe)
 
     async def _delete(self) -> None:
         await self._cluster._store.delete(self._kind, self.name, self.namespace, uid=self.uid)  # noqa: SLF001

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vcnb.client.bridge import twins
 from vcnb.client.handles import Handle, PodHandle, command_for
-from vcnb.client.records import PhaseRecord, phase_history
+from vcnb.client.records import COUNTERS, JobState, PhaseRecord, phase_history
 from vcnb.client.situation import gather
 from vcnb.errors import InvalidState, JobFailed, NotFound, VcnbError, WaitTimeout
 from vcnb.resources import kinds
 from vcnb.resources.phases import JobPhase
 from vcnb.scene.snapshot import JobSnapshot, pod_order
+from vcnb.scene.words import seconds_of
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
@@ -111,6 +113,40 @@ class JobHandle(Handle):
 
     def __await__(self) -> Generator[Any, None, JobHandle]:
         return self.wait_async().__await__()
+
+    def watch(self, timeout: float | None = None) -> Iterator[JobState]:
+        """Every state of the job from now on, as it changes, the present one first; ends when the job has ended.
+
+        ``timeout`` in seconds, for the whole watch (default: none). Raises WaitTimeout.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        states = self._states()
+        try:
+            while (state := self._bridge.run(self._next_state(states, deadline))) is not None:
+                yield state
+        finally:
+            if not self._bridge.closed:
+                self._bridge.run(_close(states))
+
+    async def _next_state(self, states: AsyncIterator[JobState], deadline: float | None) -> JobState | None:
+        left = None if deadline is None else deadline - time.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                return await anext(states, None)
+        except TimeoutError:
+            raise WaitTimeout(f"job {self.name!r} is {phase_of(self._seen)}; it goes on, watch it again") from None
+
+    async def _states(self) -> AsyncIterator[JobState]:
+        created = seconds_of(self._seen["metadata"].get("creationTimestamp")) or 0.0
+        async with self._cluster._changes.follow(kinds.JOB, self.uid) as feed:  # noqa: SLF001
+            state: Obj | None = await self._refresh()
+            while state is not None:
+                status = state.get("status", {})
+                counters = {name: status.get(name, 0) for name in COUNTERS}
+                yield JobState(phase_of(state), counters, self._cluster.time() - created)
+                if phase_of(state) in ENDED:
+                    return
+                state = await feed.next()
 
     # -- verbs -----------------------------------------------------------------------------------------------------
 
@@ -267,6 +303,14 @@ class JobHandle(Handle):
         return why(await self._situation())
 
     why, why_async = twins(_why)
+
+    async def _describe(self) -> str:
+        """Everything about the job as text: phases, tasks, pods, gang, events."""
+        from vcnb.scene.describe import describe
+
+        return describe(await self._situation())
+
+    describe, describe_async = twins(_describe)
 
     async def _situation(self) -> JobSnapshot:
         await self._refresh()

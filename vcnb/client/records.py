@@ -10,7 +10,7 @@ from typing import Any
 from vcnb.clock import parse_time
 from vcnb.store.protocol import Obj
 
-__all__ = ["COUNTERS", "EventRecord", "PhaseRecord", "event_record", "phase_history"]
+__all__ = ["COUNTERS", "EventRecord", "JobState", "PhaseRecord", "event_record", "phase_history"]
 
 COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
@@ -24,6 +24,15 @@ class PhaseRecord:
     reason: str = ""
     message: str = ""
     counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JobState:
+    """A job at one moment: its phase, pod counters, and seconds since it was created."""
+
+    phase: str
+    counters: Mapping[str, int]
+    seconds: float
 
 
 @dataclass(frozen=True)

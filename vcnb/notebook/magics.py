@@ -1,0 +1,83 @@
+"""The magics ``%%vcjob``, ``%vcjob`` and ``%vcnb``. Each verb is a small function; the parser says what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand, output_can_be_silenced
+
+from vcnb.notebook import jobs, settings
+from vcnb.notebook.arguments import Help, split
+
+__all__ = ["VcnbMagics"]
+
+
+@magics_class
+class VcnbMagics(Magics):
+    """Submit and watch Volcano jobs from cells."""
+
+    @no_var_expand
+    @output_can_be_silenced
+    @line_cell_magic
+    def vcjob(self, line: str, cell: str | None = None) -> Any:
+        """Run a cell as a gang-scheduled Volcano job, or look at jobs.
+
+        %%vcjob train --replicas 4 --cpu 1 --policy PodFailed=RestartJob
+        import os; print("worker", os.environ["VC_TASK_INDEX"])
+
+        The cell is Python, bash (a first line #!/bin/bash, or --lang bash), or YAML with `kind:`.
+
+        %vcjob list                       %vcjob get train [-o yaml]
+        %vcjob watch train                %vcjob logs train [--task T] [--index N] [--tail N]
+        %vcjob describe train             %vcjob why train
+        %vcjob suspend|resume|restart|terminate|complete|delete train
+        %vcjob scale train worker=5
+
+        `%vcjob VERB -h` and `%%vcjob -h` show all options. {expr} and $name in the line are replaced from your variables.
+        """
+        if cell is None:
+            return self._dispatch("vcjob", line, jobs.VERBS)
+        return self._guarded(lambda words: jobs.submit_cell(self.shell, words, cell), line)
+
+    @no_var_expand
+    @output_can_be_silenced
+    @line_magic
+    def vcnb(self, line: str) -> Any:
+        """Connect to a cluster, and look at it.
+
+        %vcnb connect [URL]     embedded://name, memory:// ...; without a URL the default cluster
+        %vcnb status            what it runs on, what is in use, jobs by phase
+        %vcnb queues            the queues
+        %vcnb config [frontend=live|static|none|auto]
+        %vcnb nest              allow asyncio.run() in cells, where that is safe
+        """
+        return self._dispatch("vcnb", line, settings.VERBS)
+
+    def _dispatch(self, magic: str, line: str, verbs: dict[str, Callable[[Any, Sequence[str]], Any]]) -> Any:
+        def run(words: Sequence[str]) -> Any:
+            if not words or words[0] in ("-h", "--help"):
+                print((getattr(type(self), magic).__doc__ or "").strip())  # noqa: T201 - help is what was asked for
+                return None
+            verb, *rest = words
+            if verb not in verbs:
+                raise UsageError(_unknown_verb(magic, verb, verbs))
+            return verbs[verb](self.shell, rest)
+
+        return self._guarded(run, line)
+
+    def _guarded(self, run: Callable[[Sequence[str]], Any], line: str) -> Any:
+        try:
+            return run(split(line, self.shell.user_ns))
+        except Help as shown:
+            print(shown)  # noqa: T201 - help is what was asked for
+            return None
+
+
+def _unknown_verb(magic: str, verb: str, verbs: dict[str, Any]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(verb, verbs, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "there are: " + ", ".join(verbs)
+    return f"%{magic}: unknown verb {verb!r}; {hint}"

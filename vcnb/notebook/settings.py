@@ -1,0 +1,62 @@
+"""The verbs of ``%vcnb``: connect, status, queues, config, nest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from vcnb.client.connect import connect
+from vcnb.notebook.arguments import Parser, key_values
+from vcnb.notebook.current import current, set_current
+from vcnb.notebook.frontend import front_end, set_front_end
+
+__all__ = ["VERBS"]
+
+
+def _connect(_shell: Any, words: Sequence[str]) -> Any:
+    parser = Parser("%vcnb connect", "Choose the cluster that this notebook's magics talk to.")
+    parser.add_argument(
+        "url", nargs="?", help="embedded://name, memory:// ...; default: VCNB_CLUSTER, embedded://default"
+    )
+    options = parser.parse_args(words)
+    set_current(connect(options.url))
+    return current()
+
+
+def _status(_shell: Any, words: Sequence[str]) -> Any:
+    Parser("%vcnb status", "What the cluster runs on, what is in use, jobs by phase.").parse_args(words)
+    return current().status()
+
+
+def _queues(_shell: Any, words: Sequence[str]) -> Any:
+    Parser("%vcnb queues", "The cluster's queues.").parse_args(words)
+    return current().queues
+
+
+def _config(shell: Any, words: Sequence[str]) -> None:
+    parser = Parser("%vcnb config", "Show or change settings of this notebook.")
+    parser.add_argument("settings", nargs="*", metavar="NAME=VALUE", help="frontend=live|static|none|auto")
+    options = parser.parse_args(words)
+    for key, value in key_values(options.settings, "%vcnb config").items():
+        if key != "frontend":
+            raise UsageError(f"%vcnb config: unknown setting {key!r}; there is: frontend")
+        set_front_end(value)
+    print(f"frontend={front_end(shell)}")  # noqa: T201 - what was asked for
+
+
+def _nest(_shell: Any, words: Sequence[str]) -> None:
+    from vcnb.notebook.nesting import nest
+
+    Parser("%vcnb nest", "Allow asyncio.run() in cells, where that is safe.").parse_args(words)
+    print(nest())  # noqa: T201 - says what was done
+
+
+VERBS: dict[str, Callable[[Any, Sequence[str]], Any]] = {
+    "connect": _connect,
+    "status": _status,
+    "queues": _queues,
+    "config": _config,
+    "nest": _nest,
+}
