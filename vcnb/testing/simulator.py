@@ -1,0 +1,334 @@
+"""The simulator: everything around the controllers, in the hands of a test.
+
+    cluster = vcnb.connect("memory://?runtime=simulated&clock=virtual")
+    sim = cluster.simulator
+    job = cluster.submit("job.yaml")
+    sim.run(("worker", 0), job=job)
+    sim.fail(("worker", 0), job=job, exit_code=137)
+    sim.advance(300)
+
+The controllers, and the scheduler unless it is switched off, are the real ones; kubelet, time and people are the test's.
+Every call returns when the cluster has come to rest at the current virtual time, and nothing sleeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from vcnb.errors import InvalidState
+from vcnb.testing import clockwork, pod_status, podgroups, pods
+from vcnb.testing.census import Census
+from vcnb.testing.kubelet import AutoKubelet
+from vcnb.testing.references import JobRef, PodRef, Target, job_target, pod_target
+
+if TYPE_CHECKING:
+    from vcnb.store.faults import FaultError, FaultInjector, FaultVerb
+    from vcnb.testing.engine import Bridge, Engine, Scheduling
+
+__all__ = ["Simulator"]
+
+Change: TypeAlias = Callable[[pods.Pause], Awaitable[None]]
+
+
+class Simulator:
+    """Drives one simulated cluster.
+
+    A pod is its name, its handle, or ``(task, index)`` with ``job=``; a job its name or handle; ``namespace=`` where it
+    is not ``default``. What does not exist raises NotFound. A verb that reports binds a pod that has no node yet.
+    """
+
+    def __init__(self, engine: Engine, bridge: Bridge) -> None:
+        self._engine = engine
+        self._bridge = bridge
+        self._held: list[Change] | None = None
+        self._kubelet: AutoKubelet | None = None
+        self._census = Census(engine)
+        bridge.run(self._census.start())
+
+    def __repr__(self) -> str:
+        return f"<Simulator at {self._engine.clock.time():.3f} s, scheduler {self.scheduler!r}>"
+
+    # Time
+
+    @property
+    def now(self) -> float:
+        """The virtual time, in seconds since the epoch."""
+        return self._engine.clock.time()
+
+    def settle(self) -> None:
+        """Run until nothing is left to do at the current virtual time. Back-offs and timers wait for ``advance``."""
+        self._outside_batch("settle")
+        self._bridge.run(self._settle())
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock: timers fire in order, each at its own time, and the cluster settles after each.
+
+        Timers due at the same moment all fire before anything else runs; one due exactly at the end fires too.
+        """
+        self._outside_batch("advance")
+        self._bridge.run(clockwork.advance(self._engine, seconds))
+
+    # Pods
+
+    def run(self, pod: PodRef, ready: bool = True, *, job: JobRef | None = None, namespace: str | None = None) -> None:
+        """The kubelet: bound if needed, phase Running, containers ready (or not), restartCount 0."""
+        self._report(pod, job, namespace, lambda found, now: pod_status.running(found, now, is_ready=ready))
+
+    def ready(
+        self, pod: PodRef, ready: bool = True, *, job: JobRef | None = None, namespace: str | None = None
+    ) -> None:
+        """Running, with every container ready or not; restart counts stay."""
+        self._report(pod, job, namespace, lambda found, now: pod_status.ready(found, now, is_ready=ready))
+
+    def pending(
+        self, pod: PodRef, reason: str | None = None, *, job: JobRef | None = None, namespace: str | None = None
+    ) -> None:
+        """Back to Pending with restartCount 0, containers waiting for ``reason``; the only report that binds nothing."""
+        self._report(pod, job, namespace, lambda found, now: pod_status.pending(found, now, reason), bind=False)
+
+    def succeed(self, pod: PodRef, *, job: JobRef | None = None, namespace: str | None = None) -> None:
+        """Phase Succeeded, every container with exit code 0."""
+        self._report(pod, job, namespace, pod_status.succeeded)
+
+    def fail(
+        self,
+        pod: PodRef,
+        exit_code: pod_status.ExitCode = 1,
+        reason: str | None = None,
+        *,
+        job: JobRef | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Phase Failed.
+
+        ``exit_code``: one for every container, ``{container: code}`` (0 for the others), or None for a pod that never
+        had a container status. ``reason`` is the pod's and its containers' (``OOMKilled``, ``Evicted`` ...).
+        """
+        self._report(pod, job, namespace, lambda found, now: pod_status.failed(found, now, exit_code, reason))
+
+    def restart_container(
+        self,
+        pod: PodRef,
+        count: int,
+        container: str | None = None,
+        *,
+        job: JobRef | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Running, with this (absolute) restartCount in every regular container, or in the named one."""
+        self._report(pod, job, namespace, lambda found, now: pod_status.restarted(found, now, count, container))
+
+    def delete(self, pod: PodRef, *, job: JobRef | None = None, namespace: str | None = None) -> None:
+        """Somebody deletes it: a bound, unfinished pod is terminating until ``reap``; any other is gone at once."""
+        target = self._existing(pod, job, namespace)
+        self._change(lambda pause: pods.delete(self._engine, target, pause))
+
+    def evict(self, pod: PodRef, *, job: JobRef | None = None, namespace: str | None = None) -> None:
+        """Deleted with grace period 0: gone at once."""
+        target = self._existing(pod, job, namespace)
+        self._change(lambda pause: pods.evict(self._engine, target, pause))
+
+    def reap(self, pod: PodRef | None = None, *, job: JobRef | None = None, namespace: str | None = None) -> None:
+        """Terminating pods disappear: all that are terminating now, in name order, or one (InvalidState if it is not).
+
+        With ``namespace`` alone, all of that namespace.
+        """
+        if pod is None:
+            self._change(lambda pause: pods.reap(self._engine, namespace, pause))
+            return
+        target = self._existing(pod, job, namespace)
+        self._change(lambda pause: self._reap_one(target, pause))
+
+    async def _reap_one(self, target: Target, pause: pods.Pause) -> None:
+        if not pod_status.is_terminating(pods.find(self._engine, target)):
+            raise InvalidState(f"pod {target.name!r} is not terminating; delete it first, or evict it")
+        await pods.evict(self._engine, target, pause)
+
+    def auto(self, run_after: float | None = 0.0, succeed_after: float | None = None) -> None:
+        """A kubelet that runs every pod by itself, ``run_after`` seconds after the pod has a node.
+
+        With ``succeed_after`` it ends each well that many seconds later. Deleted pods disappear at once. Without a
+        scheduler (``manual``) a pod needs no node to start. ``run_after=None`` sends the kubelet away again.
+        """
+        self._outside_batch("auto")
+        self._bridge.run(self._auto(run_after, succeed_after))
+
+    async def _auto(self, run_after: float | None, succeed_after: float | None) -> None:
+        if self._kubelet is not None:
+            await self._kubelet.stop()
+            self._kubelet = None
+        if run_after is not None:
+            self._kubelet = AutoKubelet(self._engine, run_after, succeed_after)
+            await self._kubelet.start()
+        await self._settle()
+
+    def created(self, job: JobRef, *, namespace: str | None = None) -> int:
+        """How many pods were ever created for the job (of that name now, or last)."""
+        target = job_target(job, namespace)
+
+        async def count() -> int:
+            return self._census.created(target)
+
+        return self._bridge.run(count())
+
+    # Scheduling
+
+    @property
+    def scheduler(self) -> Scheduling:
+        """``gang`` (the default): the scheduler admits PodGroups and binds pods. ``manual``: both wait for the test."""
+        return self._engine.scheduling
+
+    @scheduler.setter
+    def scheduler(self, mode: Scheduling) -> None:
+        if mode not in {"gang", "manual"}:
+            raise ValueError(f"scheduler is 'gang' or 'manual', not {mode!r}")
+        self._bridge.run(self._then_settle(self._engine.set_scheduling(mode)))
+
+    def admit(self, job: JobRef, *, namespace: str | None = None) -> None:
+        """The job's PodGroup becomes Inqueue, if it waits."""
+        self._podgroup(job_target(job, namespace), "Inqueue", only_pending=True)
+
+    def podgroup(self, job: JobRef, phase: str = "Inqueue", *, namespace: str | None = None) -> None:
+        """The job's PodGroup gets this phase: Pending, Inqueue, Running, Unknown or Completed."""
+        self._podgroup(job_target(job, namespace), phase, only_pending=False)
+
+    def _podgroup(self, job: Target, phase: str, *, only_pending: bool) -> None:
+        async def exists() -> None:
+            podgroups.find(self._engine, job)
+
+        async def change(pause: pods.Pause) -> None:
+            found = podgroups.find(self._engine, job)
+            if podgroups.is_pending(found) or not only_pending:
+                await podgroups.set_phase(self._engine, found, phase, pause)
+
+        self._bridge.run(exists())
+        self._change(change)
+
+    # Controllers
+
+    def fail_next(
+        self,
+        verb: FaultVerb,
+        kind: str | None = None,
+        times: int | None = 1,
+        skip: int = 0,
+        *,
+        error: FaultError = "InternalError",
+        message: str | None = None,
+    ) -> None:
+        """The controllers' next calls of ``verb`` (on ``kind``, or on any) fail with ``error``; the test's own do not.
+
+        The first ``skip`` such calls succeed, then ``times`` fail; ``times=None``: all until ``clear_faults``. Retries
+        come after a back-off, so ``advance`` the clock to see them.
+        """
+        self._faults().fail_next(verb, kind=kind, times=times, skip=skip, error=error, message=message)
+
+    def _faults(self) -> FaultInjector:
+        faults = self._engine.faults
+        if faults is None:
+            raise InvalidState("only the controllers of a simulated cluster can be made to fail")
+        return faults
+
+    def clear_faults(self) -> None:
+        """No call fails any more."""
+        self._faults().clear()
+
+    def restart_controllers(self) -> None:
+        """Controllers lose all they hold in memory (timers too) and start again from the store."""
+        self._outside_batch("restart_controllers")
+        self._bridge.run(self._restart())
+
+    async def _restart(self) -> None:
+        await self._engine.stop_controllers()
+        await self._engine.start_controllers()
+        await self._settle()
+
+    def stop_controllers(self) -> None:
+        """Nobody reacts any more; the store, the kubelet and the clock go on."""
+        self._outside_batch("stop_controllers")
+        self._bridge.run(self._then_settle(self._engine.stop_controllers()))
+
+    def start_controllers(self) -> None:
+        """Start them again, from what the store holds now."""
+        self._outside_batch("start_controllers")
+        self._bridge.run(self._then_settle(self._engine.start_controllers()))
+
+    @property
+    def collect_garbage(self) -> bool:
+        """Whether owner references are collected. False for replays of recordings that had no collector."""
+        return self._engine.collect_garbage
+
+    @collect_garbage.setter
+    def collect_garbage(self, collect: bool) -> None:
+        self._bridge.run(self._then_settle(self._engine.set_collect_garbage(collect)))
+
+    # Batches
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Reports of the block reach the controllers together, at its end; then the cluster settles.
+
+        Only the simulator's own verbs are held back. An error in the block drops them. Inside another batch it joins
+        that one.
+        """
+        if self._held is not None:
+            yield
+            return
+        held: list[Change] = []
+        self._held = held
+        try:
+            yield
+        finally:
+            self._held = None
+        self._bridge.run(self._together(held))
+
+    async def _together(self, changes: list[Change]) -> None:
+        try:
+            for change in changes:
+                await change(pods.at_once)
+        finally:
+            await self._settle()
+
+    def _outside_batch(self, verb: str) -> None:
+        if self._held is not None:
+            raise InvalidState(f"{verb} makes no sense inside a batch: its reports are held back until the block ends")
+
+    # How a verb is carried out
+
+    def _existing(self, pod: PodRef, job: JobRef | None, namespace: str | None) -> Target:
+        target = pod_target(pod, job, namespace)
+
+        async def look() -> None:
+            pods.find(self._engine, target)
+
+        self._bridge.run(look())
+        return target
+
+    def _report(
+        self, pod: PodRef, job: JobRef | None, namespace: str | None, status: pods.Report, *, bind: bool = True
+    ) -> None:
+        target = self._existing(pod, job, namespace)
+        self._change(lambda pause: pods.report(self._engine, target, status, pause, bind=bind))
+
+    def _change(self, change: Change) -> None:
+        if self._held is not None:
+            self._held.append(change)
+        else:
+            self._bridge.run(self._then_settle(change(self._settle)))
+
+    async def _then_settle(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        finally:
+            await self._settle()
+
+    async def _settle(self) -> None:
+        await clockwork.settle(self._engine)
+
+    async def close(self) -> None:
+        """End the simulator's own tasks; awaited on the cluster's loop when the cluster closes."""
+        if self._kubelet is not None:
+            await self._kubelet.stop()
+        await self._census.stop()
