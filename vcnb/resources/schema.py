@@ -22,8 +22,6 @@ __all__ = ["check"]
 
 def check(obj: Mapping[str, Any]) -> list[Problem]:
     """Every structural problem of one object, in its own order; an empty list when it is well-formed."""
-    if not isinstance(obj, Mapping):
-        return [Problem("", None, "must be a mapping with apiVersion, kind and metadata")]
     try:
         kind = kind_of(obj)
     except UnknownKind as error:

@@ -37,7 +37,7 @@ _WANTED: Final = {
     "duration_type": "a duration such as 30s",
     "quantity": "a quantity",
 }
-_NESTED_SEARCH_DEPTH: Final = 5
+_NESTED_SEARCH_DEPTH: Final = 8
 
 
 def violations(model: type[Model], obj: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], str]]:
@@ -194,7 +194,7 @@ def _unknown_field(model: type[Model], steps: tuple[Step, ...]) -> str:
     below = _found_below(parent.model, name)
     if below:
         return f"unknown field; it belongs in {below}"
-    far = difflib.get_close_matches(_plain(name), by_plain, n=1, cutoff=0.5)
+    far = difflib.get_close_matches(_plain(name), by_plain, n=1, cutoff=0.6)
     if far:
         return f"unknown field; did you mean {by_plain[far[0]]}?"
     return f"unknown field; known here: {', '.join(sorted(known))}"
@@ -205,15 +205,16 @@ def _plain(name: str) -> str:
 
 
 def _found_below(model: type[Model], name: str) -> str:
-    """The nearest place below a model that has a field of this name, e.g. ``template.spec.containers[]``."""
+    """The nearest place below a model that has a field of this name, e.g. ``template.spec.containers[]``; with the field's own spelling where that differs."""
     level: list[tuple[str, Place]] = [("", Place(model))]
     for _ in range(_NESTED_SEARCH_DEPTH):
         following: list[tuple[str, Place]] = []
         for path, place in level:
             if place.model is not None:
                 fields = fields_of(place.model)
-                if path and name in fields:
-                    return path
+                spelled = next((field for field in fields if path and _plain(field) == _plain(name)), None)
+                if spelled is not None:
+                    return path if spelled == name else f"{path}.{spelled}"
                 following += [(f"{path}.{key}" if path else key, below) for key, below in fields.items()]
             elif place.items is not None:
                 following.append((f"{path}[]", place.items))
