@@ -44,11 +44,11 @@ def test_a_running_pod_has_ready_containers_and_conditions():
 @pytest.mark.parametrize(
     "report",
     [
-        lambda found, now: pod_status.running(found, now),
+        pod_status.running,
         lambda found, now: pod_status.ready(found, now, is_ready=False),
         lambda found, now: pod_status.restarted(found, now, 2, None),
         lambda found, now: pod_status.pending(found, now, "ImagePullBackOff"),
-        lambda found, now: pod_status.succeeded(found, now),
+        pod_status.succeeded,
         lambda found, now: pod_status.failed(found, now, 137, "OOMKilled"),
         lambda found, now: pod_status.failed(found, now, None, None),
     ],
@@ -103,9 +103,7 @@ def test_exit_codes(exit_code: pod_status.ExitCode, codes: list[int]):
     status = pod_status.failed(pod(containers=("a", "b")), T0, exit_code, None)
 
     assert status["phase"] == "Failed"
-    assert [
-        entry["state"]["terminated"]["exitCode"] for entry in status.get("containerStatuses") or ()
-    ] == codes
+    assert [entry["state"]["terminated"]["exitCode"] for entry in status.get("containerStatuses") or ()] == codes
 
 
 def test_a_reason_is_the_pods_and_its_containers():
