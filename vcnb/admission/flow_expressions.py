@@ -1,0 +1,88 @@
+"""The expressions of a JobFlow: well formed, and about params and ancestors that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from vcnb.admission.expressions import embedded, references, syntax_error
+from vcnb.admission.findings import Findings, near
+from vcnb.admission.flow_nodes import Nodes
+from vcnb.admission.graph import ancestors
+from vcnb.admission.reading import each, mapping
+
+__all__ = ["check_expressions"]
+
+_ALWAYS: Final = ("params", "flow", "flows")
+
+
+class _Expression(NamedTuple):
+    node: str
+    path: str
+    text: str
+    variables: tuple[str, ...]
+
+
+def check_expressions(
+    spec: Mapping[str, Any], nodes: Nodes, edges: Mapping[str, Collection[str]], findings: Findings
+) -> None:
+    """Every expression of every node. The graph must have no cycle."""
+    found = [expression for name, (where, node) in nodes.items() for expression in _expressions(name, node, where)]
+    if not found:
+        return
+    params = mapping(spec.get("params"))
+    above = ancestors(edges, {expression.node for expression in found})
+    for expression in found:
+        wrong = syntax_error(expression.text)
+        if wrong is not None:
+            findings.refuse(expression.path, f"{expression.text!r} {wrong}")
+        else:
+            _check_references(expression, nodes, above[expression.node], params, findings)
+
+
+def _expressions(name: str, node: Mapping[str, Any], where: str) -> Iterator[_Expression]:
+    item = ("item", "index") if node.get("forEach") is not None else ()
+    iteration = ("iteration",) if node.get("loop") is not None else ()
+    switch, loop = mapping(node.get("switch")), mapping(node.get("loop"))
+    places = [
+        (f"{where}.when", node.get("when"), ()),
+        (f"{where}.switch.on", switch.get("on"), ()),
+        *((f"{at}.when", case.get("when"), ()) for at, case in each(switch.get("cases"), f"{where}.switch.cases")),
+        (f"{where}.forEach.itemsFrom", mapping(node.get("forEach")).get("itemsFrom"), ()),
+        (f"{where}.loop.until", loop.get("until"), ("iteration", "self")),
+        (f"{where}.retry.when", mapping(node.get("retry")).get("when"), (*item, *iteration, "self")),
+    ]
+    for path, text, variables in places:
+        if isinstance(text, str):
+            yield _Expression(name, path, text, variables)
+    for path, text in embedded(mapping(node.get("patch")), f"{where}.patch"):
+        yield _Expression(name, path, text, (*item, *iteration))
+
+
+def _check_references(
+    expression: _Expression, nodes: Nodes, above: set[str], params: Mapping[str, Any], findings: Findings
+) -> None:
+    spoken = references(expression.text)
+    known = (*_ALWAYS, *expression.variables)
+    for variable in sorted(spoken.variables - set(known)):
+        findings.refuse(
+            expression.path, f"{expression.text!r}: {variable!r} is not known here{near(variable, known, 'known')}"
+        )
+    for name in dict.fromkeys(spoken.params):
+        if name not in params:
+            findings.refuse(
+                expression.path,
+                f"{expression.text!r}: there is no {name!r} in spec.params{near(name, params, 'params')}",
+            )
+    for name in dict.fromkeys(spoken.nodes):
+        if name in above:
+            continue
+        dashed = next((f"{left}-{right}" for left, right in spoken.minus if left == name), "")
+        if any(node == dashed or node.startswith(f"{dashed}-") for node in nodes) and dashed:
+            hint = f"; a name with '-' is written flows[\"{dashed}\"]"
+        elif name in nodes:
+            hint = f"; node {expression.node!r} does not wait for it: add it to dependsOn.targets"
+        else:
+            hint = near(name, sorted(above), "it waits for")
+        what = "is not an ancestor of" if name in nodes else "is no node above"
+        findings.refuse(expression.path, f"{expression.text!r}: {name!r} {what} {expression.node!r}{hint}")
