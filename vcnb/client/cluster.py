@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import functools
 import weakref
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from vcnb.client.applying import with_last_applied
@@ -42,7 +41,6 @@ class Cluster:
         self._target = target
         self._engine = Engine(target)
         self._bridge = Bridge(f"vcnb-{target.name or target.scheme}", settle=target.options.clock == "virtual")
-        self._on_close: list[Callable[[], None]] = []
         try:
             self._bridge.run(self._engine.start())
         except BaseException:
@@ -51,6 +49,8 @@ class Cluster:
             self._bridge.close()
             raise
         self._changes = Changes(self._engine)
+        if self.simulated:
+            _ = self.simulator
         self._logs = Logs(self._engine)
         atexit.register(_close_at_exit, weakref.ref(self))
 
@@ -281,9 +281,9 @@ class Cluster:
         """
         if self.closed:
             return
-        for forget in self._on_close:
-            forget()
         try:
+            if self.simulated:
+                self._bridge.run(self.simulator.close())
             self._bridge.run(self._engine.stop(pods))
         finally:
             self._bridge.close()

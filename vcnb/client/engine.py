@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from vcnb.client.url import Target
-from vcnb.client.world import StoreWorld, admit_with
+from vcnb.client.world import Admit, StoreWorld, admit_with
 from vcnb.clock import Clock, RealClock, VirtualClock
 from vcnb.controllers.plane import ControlPlane
 from vcnb.errors import VcnbError
 from vcnb.resources import kinds
 from vcnb.store.informer import Informer, Informers
-from vcnb.store.memory import MemoryStore
-from vcnb.store.protocol import ObjectStore
+from vcnb.store.memory import MemoryStore, Operation
+from vcnb.store.protocol import Obj, ObjectStore
 
 if TYPE_CHECKING:
     from vcnb.local.node.agent import NodeAgent
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine"]
 
-PodsAtStop = Literal["keep", "stop"]
+PodsAtStop: TypeAlias = Literal["keep", "stop"]
+Scheduling: TypeAlias = Literal["gang", "manual"]
 
 
 class Engine:
@@ -43,7 +44,10 @@ class Engine:
         self.plane: ControlPlane | None = None
         self.scheduler: Scheduler | None = None
         self.node: NodeAgent | None = None
+        self.scheduling: Scheduling = "gang"
+        self.collect_garbage = True
         self._store: MemoryStore | None = None
+        self._admission: Admit = lambda _operation, new, _old: new
         self._faults: FaultInjector | None = None
         self._own_informers: Informers | None = None
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
@@ -68,8 +72,7 @@ class Engine:
     async def start(self) -> None:
         """Open the store and start everything. Raises ClusterBusy, StoreCorrupt."""
         self._store = self._open_store()
-        world = StoreWorld(self._store)
-        self._store.admit = admit_with(world)
+        self._admission = admit_with(StoreWorld(self._store))
         if self.simulated:
             from vcnb.store.faults import FaultInjector
 
@@ -80,12 +83,15 @@ class Engine:
         if not self.simulated:
             await self._start_node()
 
+    def _admit(self, operation: Operation, new: Obj | None, old: Obj | None) -> Obj | None:
+        return self._admission(operation, new, old)
+
     def _open_store(self) -> MemoryStore:
         if not self.durable:
-            return MemoryStore(self.clock)
+            return MemoryStore(self.clock, admit=self._admit)
         from vcnb.store.embedded import open_store
 
-        store = open_store(self.target.directory / "journal", self.clock)
+        store = open_store(self.target.directory / "journal", self.clock, admit=self._admit)
         if store.recovered:
             self.notices.append(store.recovered)
         return store
@@ -102,19 +108,46 @@ class Engine:
             )
 
     async def start_controllers(self) -> None:
-        """Start the control plane and the scheduler from what the store holds."""
-        from vcnb.local.scheduler import Scheduler
-
-        self.plane = ControlPlane(self.controller_store, self.clock, compat=self.options.compat)
-        self.scheduler = Scheduler(self.plane.context)
-        self.plane.add(self.scheduler)
+        """Start the control plane and the scheduler from what the store holds; nothing when they run."""
+        if self.plane is not None:
+            return
+        self.plane = ControlPlane(
+            self.controller_store, self.clock, compat=self.options.compat, collect_garbage=self.collect_garbage
+        )
+        if self.scheduling == "gang":
+            self.scheduler = self._new_scheduler(self.plane)
+            await self.plane.add(self.scheduler)
         await self.plane.start()
 
+    @staticmethod
+    def _new_scheduler(plane: ControlPlane) -> Scheduler:
+        from vcnb.local.scheduler import Scheduler
+
+        return Scheduler(plane.context)
+
     async def stop_controllers(self) -> None:
-        """Stop the control plane and the scheduler; all they know is in the store."""
+        """Stop the control plane and the scheduler, nothing when they do not run; all they know is in the store."""
         plane, self.plane, self.scheduler = self.plane, None, None
         if plane is not None:
             await plane.stop()
+
+    async def set_scheduling(self, mode: Scheduling) -> None:
+        """``gang``: the scheduler admits PodGroups and binds pods; ``manual``: nobody does, a test will."""
+        self.scheduling = mode
+        if self.plane is None:
+            return
+        if mode == "gang" and self.scheduler is None:
+            self.scheduler = self._new_scheduler(self.plane)
+            await self.plane.add(self.scheduler)
+        elif mode == "manual" and self.scheduler is not None:
+            scheduler, self.scheduler = self.scheduler, None
+            await self.plane.remove(scheduler)
+
+    async def set_collect_garbage(self, collect: bool) -> None:
+        """Whether objects go when their owner does; holds over a restart of the controllers."""
+        self.collect_garbage = collect
+        if self.plane is not None:
+            await self.plane.set_collect_garbage(collect)
 
     async def _start_node(self) -> None:
         from vcnb.local.node.agent import NodeAgent

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from vcnb.resources import kinds
 from vcnb.resources.kinds import Kind
-from vcnb.store.memory import MemoryStore
+from vcnb.store.memory import Admit, MemoryStore, Operation
 from vcnb.store.protocol import Obj
 
 __all__ = ["Admit", "StoreWorld", "admit_with"]
-
-Admit: TypeAlias = Callable[[str, Obj | None, Obj | None], Obj | None]
 
 
 class StoreWorld:
@@ -65,7 +62,7 @@ def admit_with(world: StoreWorld) -> Admit:
     """The store's own admission: what Volcano's webhooks admit and refuse, for people and controllers alike."""
     from vcnb.admission import admit
 
-    def check(operation: str, new: Obj | None, old: Obj | None) -> Obj | None:
+    def check(operation: Operation, new: Obj | None, old: Obj | None) -> Obj | None:
         return admit(operation, new, old, world, strict=False)
 
     return check
