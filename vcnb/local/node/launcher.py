@@ -474,8 +474,28 @@ class OomCounter:
         return 0
 
 
+def try_room(argv: list[str]) -> None:
+    """Build a sandbox, run a program in it, and say on stderr what does not work."""
+    try:
+        room = Room(argv)
+        enter_namespaces(room.pid)
+    except CannotStart as failure:
+        sys.exit(failure.text)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.execvp("true", ["true"])  # noqa: S606, S607
+        finally:
+            os._exit(127)
+    _, status = os.waitpid(pid, 0)
+    room.close()
+    sys.exit(0 if status == 0 else f"a program in the sandbox ended with status {status}")
+
+
 def main() -> None:
-    """Serve on the two sockets whose descriptors are the arguments."""
+    """Serve on the two sockets whose descriptors are the arguments, or try a sandbox."""
+    if sys.argv[1] == "--try":
+        try_room(sys.argv[2:])
     commands, reports = (socket.socket(fileno=int(text)) for text in sys.argv[1:3])
     commands.set_inheritable(False)
     reports.set_inheritable(False)

@@ -1,0 +1,114 @@
+"""The ways to run a container on this machine.
+
+``process``: a process like any other, as the user, in the user's file system. It cannot mount anything, and pods have
+addresses but no names. ``sandbox``: the same with mounts, host names, private ``/tmp`` and process ids, by bubblewrap.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from vcnb.errors import VcnbError
+from vcnb.local.node.rooms import Mount, room_command
+
+__all__ = ["ProcessRuntime", "Runtime", "RuntimeName", "SandboxRuntime", "choose_runtime", "detect"]
+
+RuntimeName: TypeAlias = Literal["process", "sandbox"]
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_TRIAL_SECONDS = 20
+
+
+class Runtime(Protocol):
+    """What differs between the ways to run a container."""
+
+    name: RuntimeName
+    mounts: bool
+    """Whether containers have mounts, host names and an /etc/hosts of their own."""
+
+    def room(self, hostname: str, mounts: Iterable[Mount], cwd: str) -> list[str] | None:
+        """The command that builds the container's surroundings; None when it needs none."""
+        ...
+
+
+class ProcessRuntime:
+    """Containers are plain processes."""
+
+    name: RuntimeName = "process"
+    mounts = False
+
+    def room(self, hostname: str, mounts: Iterable[Mount], cwd: str) -> list[str] | None:
+        return None
+
+
+class SandboxRuntime:
+    """Containers live in bubblewrap sandboxes."""
+
+    name: RuntimeName = "sandbox"
+    mounts = True
+
+    def __init__(self) -> None:
+        self._bwrap = shutil.which("bwrap") or "bwrap"
+        self._holder = shutil.which("cat") or "/bin/cat"
+
+    def room(self, hostname: str, mounts: Iterable[Mount], cwd: str) -> list[str] | None:
+        return room_command(self._bwrap, self._holder, hostname, _for_this_user(mounts), cwd)
+
+
+def _for_this_user(mounts: Iterable[Mount]) -> list[Mount]:
+    """What is mounted below ``/root`` is below the user's home, too, for a user who is not root.
+
+    The ssh plugin mounts its keys at ``/root/.ssh``, and ssh looks for them in the home that the account has.
+    """
+    home = str(Path.home())
+    placed = []
+    for mount in mounts:
+        placed.append(mount)
+        if os.getuid() != 0 and mount.path.startswith("/root/") and home != "/":
+            placed.append(Mount(home + mount.path.removeprefix("/root"), mount.source, mount.read_only))
+    return placed
+
+
+@functools.cache
+def detect() -> tuple[bool, str]:
+    """Whether the sandbox works here, and why not: builds one and runs a program in it. Tried once per process."""
+    if not sys.platform.startswith("linux"):
+        return False, "sandboxes need Linux"
+    if shutil.which("bwrap") is None:
+        return False, "bubblewrap is not installed (the program bwrap is not on the PATH)"
+    trial = SandboxRuntime().room("vcnb-trial", (), "/") or []
+    try:
+        tried = subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-I", "-S", "-B", str(_LAUNCHER), "--try", *trial],
+            capture_output=True,
+            timeout=_TRIAL_SECONDS,
+            check=False,
+            text=True,
+            errors="replace",
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return False, f"a trial sandbox failed: {error}"
+    if tried.returncode == 0:
+        return True, "bubblewrap works here"
+    return False, tried.stderr.strip() or f"a trial sandbox ended with exit code {tried.returncode}"
+
+
+def choose_runtime(wanted: str | None) -> tuple[Runtime, str]:
+    """The runtime and the reason for it. None: the sandbox where it works. Raises VcnbError for one that does not work."""
+    if wanted == "process":
+        return ProcessRuntime(), "asked for"
+    if wanted not in {None, "", "sandbox"}:
+        raise VcnbError(f"there is no runtime {wanted!r} on this machine; choose sandbox or process")
+    works, reason = detect()
+    if works:
+        return SandboxRuntime(), reason if not wanted else "asked for"
+    if wanted:
+        raise VcnbError(f"the sandbox runtime does not work here: {reason}; use runtime=process")
+    return ProcessRuntime(), f"the sandbox does not work here: {reason}"
