@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from vcnb.admission.expressions import embedded, references, syntax_error
 from vcnb.admission.findings import Findings, near
 from vcnb.admission.flow_nodes import Nodes
-from vcnb.admission.graph import ancestors
+from vcnb.admission.graph import Ancestors
 from vcnb.admission.reading import each, mapping
 
 __all__ = ["check_expressions"]
@@ -31,13 +31,13 @@ def check_expressions(
     if not found:
         return
     params = mapping(spec.get("params"))
-    above = ancestors(edges, {expression.node for expression in found})
+    above = Ancestors(edges)
     for expression in found:
         wrong = syntax_error(expression.text)
         if wrong is not None:
             findings.refuse(expression.path, f"{expression.text!r} {wrong}")
         else:
-            _check_references(expression, nodes, above[expression.node], params, findings)
+            _check_references(expression, nodes, above, params, findings)
 
 
 def _expressions(name: str, node: Mapping[str, Any], where: str) -> Iterator[_Expression]:
@@ -60,7 +60,7 @@ def _expressions(name: str, node: Mapping[str, Any], where: str) -> Iterator[_Ex
 
 
 def _check_references(
-    expression: _Expression, nodes: Nodes, above: set[str], params: Mapping[str, Any], findings: Findings
+    expression: _Expression, nodes: Nodes, above: Ancestors, params: Mapping[str, Any], findings: Findings
 ) -> None:
     spoken = references(expression.text)
     known = (*_ALWAYS, *expression.variables)
@@ -75,7 +75,7 @@ def _check_references(
                 f"{expression.text!r}: there is no {name!r} in spec.params{near(name, params, 'params')}",
             )
     for name in dict.fromkeys(spoken.nodes):
-        if name in above:
+        if above.has(expression.node, name):
             continue
         dashed = next((f"{left}-{right}" for left, right in spoken.minus if left == name), "")
         if any(node == dashed or node.startswith(f"{dashed}-") for node in nodes) and dashed:
@@ -83,6 +83,6 @@ def _check_references(
         elif name in nodes:
             hint = f"; node {expression.node!r} does not wait for it: add it to dependsOn.targets"
         else:
-            hint = near(name, sorted(above), "it waits for")
+            hint = near(name, above.of(expression.node), "it waits for")
         what = "is not an ancestor of" if name in nodes else "is no node above"
         findings.refuse(expression.path, f"{expression.text!r}: {name!r} {what} {expression.node!r}{hint}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
-__all__ = ["ancestors", "find_cycle", "topological_order"]
+__all__ = ["Ancestors", "find_cycle", "topological_order"]
 
 _NEW: Final = 0
 _OPEN: Final = 1
@@ -56,28 +56,29 @@ def topological_order(edges: Mapping[str, Collection[str]]) -> list[str]:
     return order
 
 
-def ancestors(edges: Mapping[str, Collection[str]], wanted: Iterable[str]) -> dict[str, set[str]]:
-    """For each wanted node, all nodes that it waits for, directly or not.
+class Ancestors:
+    """Who waits for whom, directly or not, in a graph without cycles.
 
-    Sets are kept as bits of one number per node, so that a flow of thousands of nodes takes milliseconds.
+    Each node's ancestors are kept as bits of one number, so that a flow of thousands of nodes takes milliseconds.
     """
-    order = topological_order(edges)
-    place = {node: index for index, node in enumerate(order)}
-    bits: list[int] = []
-    for node in order:
-        mine = 0
-        for target in edges[node]:
-            index = place.get(target)
-            if index is not None:
-                mine |= bits[index] | 1 << index
-        bits.append(mine)
-    return {node: _names(bits[place[node]], order) if node in place else set() for node in wanted}
 
+    def __init__(self, edges: Mapping[str, Collection[str]]) -> None:
+        self._order = topological_order(edges)
+        self._place = {node: index for index, node in enumerate(self._order)}
+        self._bits: list[int] = []
+        for node in self._order:
+            mine = 0
+            for target in edges[node]:
+                index = self._place.get(target)
+                if index is not None:
+                    mine |= self._bits[index] | 1 << index
+            self._bits.append(mine)
 
-def _names(bits: int, order: list[str]) -> set[str]:
-    found = set()
-    while bits:
-        low = bits & -bits
-        found.add(order[low.bit_length() - 1])
-        bits ^= low
-    return found
+    def has(self, node: str, other: str) -> bool:
+        """Whether ``node`` waits for ``other``."""
+        index, place = self._place.get(other), self._place.get(node)
+        return index is not None and place is not None and bool(self._bits[place] >> index & 1)
+
+    def of(self, node: str) -> list[str]:
+        """All that ``node`` waits for, those that end first before the others."""
+        return [other for other in self._order if self.has(node, other)]

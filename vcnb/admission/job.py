@@ -110,8 +110,8 @@ def check_partitions(task: Mapping[str, Any], raw: Mapping[str, Any], where: str
     elif least > 0 and minimum is not None and minimum != least * size:
         findings.refuse(
             f"{where}.minAvailable",
-            f"{minimum} must be minPartitions * partitionSize = {least} * {size} = {least * size} in task {name!r} "
-            "; leave minAvailable out to get that",
+            f"{minimum} must be minPartitions * partitionSize = {least} * {size} = {least * size} in task {name!r}; "
+            "leave minAvailable out to get that",  # J10
         )
     check_network_topology(policy, path, findings)  # J11
 
