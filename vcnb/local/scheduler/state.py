@@ -1,0 +1,622 @@
+"""The scheduler's picture of the cluster, kept up to date change by change.
+
+A pod's change costs the same however many jobs there are: every node, group and queue carries the sums that decisions
+need, and groups that changed are remembered so that a pass looks at those. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from vcnb.local.scheduler.amounts import Amounts, add, minus, subtract
+from vcnb.local.scheduler.outcome import Notice
+from vcnb.local.scheduler.predicates import refusal
+from vcnb.local.scheduler.values import (
+    BOUND,
+    FAILED,
+    PENDING,
+    RELEASING,
+    RUNNING,
+    SUCCEEDED,
+    Demand,
+    GroupStatus,
+    Node,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    Snapshot,
+)
+from vcnb.local.scheduler.waiting import Order, WaitingLine
+
+__all__ = ["ClusterState", "GroupState", "NodeState", "PodOrder", "QueueState"]
+
+PodOrder: TypeAlias = tuple[int, int, float, str]
+
+_HOLDING = frozenset({BOUND, RUNNING})  # allocated: what a queue is charged for
+_READY = frozenset({BOUND, RUNNING, SUCCEEDED})
+_VALID = _READY | {PENDING}
+_LONGEST_ROW_KEY = 64  # groups with more waiting pods stand in a row of their own
+
+
+class NodeState:
+    """A node and what is on it. ``used`` and ``count`` are of every pod there that has not ended, whoever put it there."""
+
+    __slots__ = ("count", "node", "pods", "refusals", "releasing", "used")
+
+    def __init__(self) -> None:
+        self.node: Node | None = None
+        self.used: Amounts = {}
+        self.releasing: Amounts = {}
+        self.count = 0
+        self.pods: dict[str, Pod] = {}
+        self.refusals: dict[Demand, str | None] = {}
+
+    def refusal(self, demand: Demand) -> str | None:
+        """Why the node cannot take such a pod however empty it is."""
+        assert self.node is not None
+        if demand not in self.refusals:
+            self.refusals[demand] = refusal(self.node, demand)
+        return self.refusals[demand]
+
+
+class GroupState:
+    """A PodGroup with its pods, and the counts and sums over them."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.spec: PodGroup | None = None
+        self.priority = 0
+        self.pods: dict[str, Pod] = {}
+        self.counts: dict[str, int] = {}
+        self.roles: dict[tuple[str, str], int] = {}
+        """Pods by (role, status)."""
+        self.best_effort: dict[str, int] = {}
+        """Pending best-effort pods without gates, by role: they count as ready."""
+        self.gated: set[str] = set()
+        self.unexplained: set[str] = set()
+        """Pending pods that were not told yet why they wait."""
+        self.texts_due = 0.0
+        self.gated_request: Amounts = {}
+        self.unbound_releasing = 0
+        self.allocated: Amounts = {}
+        self.pending_request: Amounts = {}
+        self.pending: dict[Demand, list[tuple[PodOrder, str]]] = {}
+        """Pending pods without gates by what they ask for, each list in the order of pods."""
+        self.charged = _Charge()
+        self.last_event = ""
+        self.last_verdict = ""
+
+    @property
+    def group(self) -> PodGroup:
+        """The PodGroup itself; only for groups that have one."""
+        assert self.spec is not None
+        return self.spec
+
+    @property
+    def phase(self) -> str:
+        return self.spec.status.phase if self.spec is not None else ""
+
+    @property
+    def minima(self) -> dict[str, int]:
+        """Role minima that count: none where minMember is below their sum."""
+        group = self.group
+        minima = group.min_task_member
+        return dict(minima) if minima and group.min_member >= sum(minima.values()) else {}
+
+    @property
+    def ready_count(self) -> int:
+        """Bound, Running and Succeeded pods, and pending best-effort ones."""
+        counts = self.counts
+        return counts.get(BOUND, 0) + counts.get(RUNNING, 0) + counts.get(SUCCEEDED, 0) + sum(self.best_effort.values())
+
+    def ready_in(self, role: str) -> int:
+        """As ``ready_count``, of one role."""
+        return sum(self.roles.get((role, status), 0) for status in _READY) + self.best_effort.get(role, 0)
+
+    @property
+    def is_ready(self) -> bool:
+        """The gang has what it needs to run."""
+        if self.ready_count < self.group.min_member:
+            return False
+        return all(self.ready_in(role) >= minimum for role, minimum in self.minima.items())
+
+    @property
+    def is_valid(self) -> bool:
+        """Enough pods exist that run, ran or could run."""
+        counts = self.counts
+        if sum(counts.get(status, 0) for status in _VALID) < self.group.min_member:
+            return False
+        return all(
+            sum(self.roles.get((role, status), 0) for status in _VALID) >= minimum
+            for role, minimum in self.minima.items()
+        )
+
+    @property
+    def order(self) -> Order:
+        """Priority, then groups that are not ready, then age."""
+        return (-self.priority, 1 if self.is_ready else 0, self.group.created, self.group.uid)
+
+    @property
+    def has_requests_pending(self) -> bool:
+        return any(not demand.best_effort for demand in self.pending)
+
+    @property
+    def has_best_effort_pending(self) -> bool:
+        return bool(self.best_effort)
+
+    def row(self) -> Hashable:
+        """What decides how an attempt to place its pods ends, apart from the room there is."""
+        waiting = sum(map(len, self.pending.values()))
+        if waiting > _LONGEST_ROW_KEY:
+            return self.key
+        pods = sorted((order, id(demand)) for demand, line in self.pending.items() for order, _ in line)
+        return (
+            tuple(demand for _, demand in pods),
+            len(self.pods),
+            self.group.min_member,
+            frozenset(self.roles.items()),
+            tuple(sorted(self.minima.items())),
+        )
+
+    def count(self, pod: Pod, sign: int) -> None:
+        """Add (1) or take out (-1) a pod in all counts and sums."""
+        status, demand = pod.status, pod.demand
+        _tally(self.counts, status, sign)
+        _tally(self.roles, (demand.role, status), sign)
+        change = add if sign > 0 else subtract
+        if status in _HOLDING:
+            change(self.allocated, demand.request)
+        elif status == PENDING:
+            change(self.pending_request, demand.request)
+            if pod.gated:
+                (self.gated.add if sign > 0 else self.gated.discard)(pod.key)
+                change(self.gated_request, demand.request)
+            else:
+                self._line_up(pod, sign)
+        elif status == RELEASING and not pod.node:
+            self.unbound_releasing += sign
+
+    def _line_up(self, pod: Pod, sign: int) -> None:
+        demand, entry = pod.demand, (pod.order, pod.key)
+        if demand.best_effort:
+            _tally(self.best_effort, demand.role, sign)
+        if sign > 0:
+            insort(self.pending.setdefault(demand, []), entry)
+            if pod.condition is None:
+                self.unexplained.add(pod.key)
+            return
+        self.unexplained.discard(pod.key)
+        line = self.pending[demand]
+        del line[bisect_left(line, entry)]
+        if not line:
+            del self.pending[demand]
+
+
+def _tally(counts: dict[Any, int], key: Any, sign: int) -> None:
+    left = counts.get(key, 0) + sign
+    if left:
+        counts[key] = left
+    else:
+        counts.pop(key, None)
+
+
+class _Charge:
+    """What one group adds to the sums of its queue and of the cluster."""
+
+    __slots__ = ("allocated", "claim", "elastic", "inqueue", "pods", "queue", "request")
+
+    def __init__(self) -> None:
+        self.queue = ""
+        self.allocated: Amounts = {}
+        self.request: Amounts = {}
+        self.claim: Amounts = {}
+        self.inqueue: Amounts = {}
+        self.elastic: Amounts = {}
+
+
+def _charge(group: GroupState) -> _Charge:
+    """What a group holds and claims, for the votes of overcommit (``claim``) and proportion (the others)."""
+    charge = _Charge()
+    spec = group.group
+    charge.queue = spec.queue
+    charge.allocated = dict(group.allocated)
+    charge.request = dict(group.pending_request)
+    add(charge.request, group.allocated)
+    minimum = spec.min_resources or {}
+    charge.elastic = minus(group.allocated, minimum)
+    if group.phase == "Inqueue":
+        charge.claim = minus(minimum, group.gated_request)
+        charge.inqueue = minus(charge.claim, group.allocated)
+    elif group.phase == "Running":
+        holding = group.counts.get(BOUND, 0) + group.counts.get(RUNNING, 0)
+        if holding >= spec.min_member:
+            charge.claim = charge.inqueue = minus(minimum, group.allocated)
+    return charge
+
+
+class QueueState:
+    """A queue and the sums over its groups; ``queue`` is None while it does not exist."""
+
+    __slots__ = ("allocated", "elastic", "groups", "inqueue", "queue", "request")
+
+    def __init__(self) -> None:
+        self.queue: Queue | None = None
+        self.groups: set[str] = set()
+        self.allocated: Amounts = {}
+        self.request: Amounts = {}
+        self.inqueue: Amounts = {}
+        self.elastic: Amounts = {}
+
+    def charge(self, charge: _Charge, change: Callable[[Amounts, Amounts], None]) -> None:
+        change(self.allocated, charge.allocated)
+        change(self.request, charge.request)
+        change(self.inqueue, charge.inqueue)
+        change(self.elastic, charge.elastic)
+
+
+class ClusterState:
+    """Everything the scheduler knows.
+
+    ``changed`` are the groups that changed since the last pass; ``freed`` tells whether anything happened by which a
+    group that was turned away may have become possible.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeState] = {}
+        self.queues: dict[str, QueueState] = {}
+        self.groups: dict[str, GroupState] = {}
+        self.pods: dict[str, Pod] = {}
+        self.classes: dict[str, PriorityClass] = {}
+        self.claims: Amounts = {}
+        """Resources promised on paper: minResources of Inqueue groups and the unused rest of Running ones."""
+        self.total: Amounts = {}
+        self.used: Amounts = {}
+        self.guaranteed: Amounts = {}
+        self.changed: set[str] = set()
+        self.freed = True
+        self.to_enqueue = WaitingLine()
+        self.to_allocate = WaitingLine()
+        self.to_backfill = WaitingLine()
+        self.gangs: dict[str, set[str]] = {}
+        """Members of flow gangs, by namespace and gang."""
+        self._default_priority = 0
+        self._node_names: list[str] | None = None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> ClusterState:
+        """The state that shows exactly this snapshot, with every group to be looked at."""
+        state = cls()
+        for priority_class in snapshot.priority_classes:
+            state.put_priority_class(priority_class)
+        for node in snapshot.nodes:
+            state.put_node(node)
+        for queue in snapshot.queues:
+            state.put_queue(queue)
+        for group in snapshot.groups:
+            state.put_group(group)
+        for pod in snapshot.pods:
+            state.put_pod(pod)
+        return state
+
+    # -- nodes, queues, priority classes: seldom, so everything is looked at again
+
+    def put_node(self, node: Node) -> None:
+        """A node is new or changed."""
+        state = self.nodes.setdefault(node.name, NodeState())
+        if state.node == node:
+            return
+        self._forget_node(state)
+        state.node = node
+        state.refusals = {}
+        if node.ready:
+            add(self.total, node.allocatable)
+            add(self.used, state.used)
+        self._look_again()
+
+    def drop_node(self, name: str) -> None:
+        """A node is gone; pods that stay behind keep their place should it return."""
+        state = self.nodes.get(name)
+        if state is None or state.node is None:
+            return
+        self._forget_node(state)
+        state.node = None
+        if not state.pods:
+            del self.nodes[name]
+        self._look_again()
+
+    def _forget_node(self, state: NodeState) -> None:
+        self._node_names = None
+        if state.node is not None and state.node.ready:
+            subtract(self.total, state.node.allocatable)
+            subtract(self.used, state.used)
+
+    def node_names(self) -> list[str]:
+        """The names of all nodes that exist, in order."""
+        if self._node_names is None:
+            self._node_names = sorted(name for name, state in self.nodes.items() if state.node is not None)
+        return self._node_names
+
+    def put_queue(self, queue: Queue) -> None:
+        """A queue is new or changed."""
+        state = self.queues.setdefault(queue.name, QueueState())
+        if state.queue == queue:
+            return
+        if state.queue is not None:
+            subtract(self.guaranteed, state.queue.guarantee)
+        add(self.guaranteed, queue.guarantee)
+        state.queue = queue
+        self._look_again()
+
+    def drop_queue(self, name: str) -> None:
+        """A queue is gone; its groups are left out until it is back."""
+        state = self.queues.get(name)
+        if state is None or state.queue is None:
+            return
+        subtract(self.guaranteed, state.queue.guarantee)
+        state.queue = None
+        if not state.groups:
+            del self.queues[name]
+        self._look_again()
+
+    def put_priority_class(self, priority_class: PriorityClass) -> None:
+        """A priority class is new or changed."""
+        self.classes[priority_class.name] = priority_class
+        self._reprioritise()
+
+    def drop_priority_class(self, name: str) -> None:
+        """A priority class is gone."""
+        self.classes.pop(name, None)
+        self._reprioritise()
+
+    def _reprioritise(self) -> None:
+        defaults = [found.value for found in self.classes.values() if found.is_default]
+        self._default_priority = max(defaults, default=0)
+        for group in self.groups.values():
+            self._prioritise(group)
+        self._look_again()
+
+    def _prioritise(self, group: GroupState) -> None:
+        if group.spec is not None:
+            found = self.classes.get(group.spec.priority_class)
+            group.priority = found.value if found is not None else self._default_priority
+
+    def _look_again(self) -> None:
+        self.freed = True
+        self.changed.update(self.groups)
+
+    # -- groups
+
+    def put_group(self, group: PodGroup) -> None:
+        """A PodGroup is new or changed."""
+        state = self.groups.setdefault(group.key, GroupState(group.key))
+        before = state.spec
+        state.spec = group
+        if before is not None and before.uid != group.uid:
+            state.last_event = state.last_verdict = ""
+        if before is None or before.priority_class != group.priority_class:
+            self._prioritise(state)
+        if before is None or (before.gang, before.namespace) != (group.gang, group.namespace):
+            self._leave_gang(before)
+            if group.gang:
+                self.gangs.setdefault(f"{group.namespace}/{group.gang}", set()).add(group.key)
+        if before is not None and replace(before, status=group.status) == group:
+            if before.status.same_as(group.status):
+                return
+            self.freed = self.freed or before.status.phase != group.status.phase
+        elif before is not None:
+            self.freed = True
+        self.changed.add(group.key)
+
+    def settle_group(self, key: str, status: GroupStatus) -> None:
+        """The scheduler itself gives the group this status: only a new phase is worth another look."""
+        state = self.groups.get(key)
+        if state is None or state.spec is None:
+            return
+        before = state.spec.status
+        state.spec = replace(state.spec, status=status)
+        if before.phase != status.phase:
+            self.changed.add(key)
+            self.freed = True
+
+    def told(self, notice: Notice) -> None:
+        """Remember what was said about a group, to say it once."""
+        state = self.groups.get(notice.group.key)
+        if state is None:
+            return
+        if notice.reason == "Unschedulable" and notice.type == "Normal":
+            state.last_verdict = notice.message
+        else:
+            state.last_event = notice.message
+
+    def drop_group(self, key: str) -> None:
+        """A PodGroup is gone; pods that still name it wait until it is back."""
+        state = self.groups.get(key)
+        if state is None or state.spec is None:
+            return
+        self._leave_gang(state.spec)
+        self._uncharge(state)
+        state.spec = None
+        self._leave_lines(key)
+        self.changed.discard(key)
+        self.freed = True
+        if not state.pods:
+            del self.groups[key]
+
+    def _leave_gang(self, group: PodGroup | None) -> None:
+        if group is None or not group.gang:
+            return
+        name = f"{group.namespace}/{group.gang}"
+        members = self.gangs.get(name, set())
+        members.discard(group.key)
+        if not members:
+            self.gangs.pop(name, None)
+
+    # -- pods
+
+    def put_pod(self, pod: Pod, *, quiet: bool = False) -> None:
+        """A pod is new or changed; ``quiet`` when the scheduler itself changed it and has drawn its conclusions."""
+        key = pod.key
+        before = self.pods.get(key)
+        if before is not None and before[:14] == pod[:14] and before.ours == pod.ours:
+            if before.condition != pod.condition:  # nothing depends on what the condition says
+                self.pods[key] = pod
+                self._store_in_group(pod)
+            return
+        if before is not None:
+            self._count(before, -1)
+        self.pods[key] = pod
+        self._count(pod, 1)
+        if quiet:
+            return
+        if before is not None and not _only_takes(before, pod):
+            self.freed = True
+        self._mark(pod.group)
+        if before is not None and before.group != pod.group:
+            self._mark(before.group)
+
+    def drop_pod(self, key: str) -> None:
+        """A pod is gone."""
+        pod = self.pods.pop(key, None)
+        if pod is None:
+            return
+        self._count(pod, -1)
+        self.freed = True
+        self._mark(pod.group)
+
+    def _mark(self, group: str) -> None:
+        if group:
+            self.changed.add(group)
+            if len(self.queues) > 1:  # what one queue asks for moves what another one deserves
+                self.freed = self.freed or self._several_queues()
+
+    def _several_queues(self) -> bool:
+        return sum(1 for state in self.queues.values() if state.groups) > 1
+
+    def _store_in_group(self, pod: Pod) -> None:
+        if pod.group:
+            group = self.groups[pod.group]
+            group.pods[pod.key] = pod
+            group.unexplained.discard(pod.key)
+        if pod.node and pod.node in self.nodes and pod.key in self.nodes[pod.node].pods:
+            self.nodes[pod.node].pods[pod.key] = pod
+
+    def _count(self, pod: Pod, sign: int) -> None:
+        if pod.node:
+            self._occupy(pod, sign)
+        if not pod.group:
+            return
+        group = self.groups.get(pod.group)
+        if group is None:
+            group = self.groups[pod.group] = GroupState(pod.group)
+        if sign > 0:
+            group.pods[pod.key] = pod
+        else:
+            group.pods.pop(pod.key, None)
+        group.count(pod, sign)
+        if sign < 0 and not group.pods and group.spec is None:
+            del self.groups[pod.group]
+            self.changed.discard(pod.group)
+
+    def _occupy(self, pod: Pod, sign: int) -> None:
+        if pod.status in {SUCCEEDED, FAILED}:
+            return
+        node = self.nodes.get(pod.node)
+        if node is None:
+            node = self.nodes[pod.node] = NodeState()
+        change = add if sign > 0 else subtract
+        request = pod.demand.request
+        change(node.used, request)
+        node.count += sign
+        if pod.status == RELEASING:
+            change(node.releasing, request)
+        if node.node is not None and node.node.ready:
+            change(self.used, request)
+        if sign > 0:
+            node.pods[pod.key] = pod
+        else:
+            node.pods.pop(pod.key, None)
+            if not node.pods and node.node is None:
+                del self.nodes[pod.node]
+
+    # -- before a pass
+
+    def refresh(self) -> set[str]:
+        """Bring sums and waiting lines up to date; returns and forgets the groups that changed."""
+        changed = self.refresh_sums()
+        self.changed = set()
+        return changed
+
+    def refresh_sums(self) -> set[str]:
+        """Bring sums and waiting lines up to date, and leave the changed groups to the next pass."""
+        changed = {key for key in self.changed if key in self.groups and self.groups[key].spec is not None}
+        for key in changed:
+            group = self.groups[key]
+            self._recharge(group)
+            self._line_up(group)
+        return changed
+
+    def _recharge(self, group: GroupState) -> None:
+        self._uncharge(group)
+        charge = group.charged = _charge(group)
+        queue = self.queues.setdefault(charge.queue, QueueState())
+        queue.groups.add(group.key)
+        queue.charge(charge, add)
+        add(self.claims, charge.claim)
+
+    def _uncharge(self, group: GroupState) -> None:
+        charge = group.charged
+        if not charge.queue:
+            return
+        group.charged = _Charge()
+        queue = self.queues[charge.queue]
+        queue.groups.discard(group.key)
+        queue.charge(charge, subtract)
+        subtract(self.claims, charge.claim)
+        if not queue.groups and queue.queue is None:
+            del self.queues[charge.queue]
+
+    def _line_up(self, group: GroupState) -> None:
+        key, spec = group.key, group.group
+        waits = group.phase in {"", "Pending"}
+        if waits:
+            minimum = None if spec.min_resources is None else tuple(sorted(spec.min_resources.items()))
+            row: Hashable = (minimum, spec.gang and key)
+            self.to_enqueue.put(key, spec.queue, row, group.order)
+        else:
+            self.to_enqueue.drop(key)
+        if not group.pending or not group.is_valid:
+            self.to_allocate.drop(key)
+            self.to_backfill.drop(key)
+            return
+        row = (waits, spec.gang and key, group.row())
+        if group.has_requests_pending:
+            self.to_allocate.put(key, spec.queue, row, group.order)
+        else:
+            self.to_allocate.drop(key)
+        if group.has_best_effort_pending:
+            self.to_backfill.put(key, spec.queue, row, group.order)
+        else:
+            self.to_backfill.drop(key)
+
+    def _leave_lines(self, key: str) -> None:
+        self.to_enqueue.drop(key)
+        self.to_allocate.drop(key)
+        self.to_backfill.drop(key)
+
+
+def _only_takes(before: Pod, after: Pod) -> bool:
+    """Whether the change of a pod can only leave less room for others: it got a node, or it started."""
+    if before[:3] != after[:3] or before.group != after.group or before.gated != after.gated:
+        return False
+    steps = {PENDING: 0, BOUND: 1, RUNNING: 2}
+    return (
+        before.demand is after.demand
+        and before.status in steps
+        and after.status in steps
+        and steps[before.status] <= steps[after.status]
+        and before.node in {"", after.node}
+    )
