@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from vcnb.controllers.job.plugins.flags import Flag
 from vcnb.controllers.job.plugins.layout import layout_of
-from vcnb.controllers.job.plugins.plugin import TASK_INDEX, Plugin, PluginApi, PluginError, pod_task
+from vcnb.controllers.job.plugins.plugin import Plugin, PluginApi, PluginError, pod_task
+from vcnb.resources.names import TASK_INDEX
 from vcnb.store.protocol import Obj
 
 __all__ = ["HcclrankPlugin"]

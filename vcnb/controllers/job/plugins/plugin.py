@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from vcnb.controllers.job.plugins.flags import Arguments, Flag, parse
 from vcnb.errors import VcnbError
 from vcnb.resources.kinds import JOB, Kind
+from vcnb.resources.names import DEFAULT_TASK, TASK_SPEC
 from vcnb.store.protocol import Obj
 
 __all__ = [
@@ -45,11 +46,6 @@ __all__ = [
     "with_mount",
     "with_port",
 ]
-
-TASK_SPEC = "volcano.sh/task-spec"
-TASK_INDEX = "volcano.sh/task-index"
-JOB_NAME = "volcano.sh/job-name"
-JOB_NAMESPACE = "volcano.sh/job-namespace"
 
 Container: TypeAlias = dict[str, Any]
 
@@ -196,7 +192,7 @@ def metadata_for(job: Obj, name: str) -> dict[str, Any]:
 
 def pod_task(pod: Mapping[str, Any]) -> str:
     """The name of the pod's task, from its annotation; ``default`` when there is none."""
-    return (pod["metadata"].get("annotations") or {}).get(TASK_SPEC) or "default"
+    return (pod["metadata"].get("annotations") or {}).get(TASK_SPEC) or DEFAULT_TASK
 
 
 def pod_index(pod: Mapping[str, Any]) -> str:

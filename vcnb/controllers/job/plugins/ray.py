@@ -14,9 +14,6 @@ from vcnb.controllers.job.plugins.layout import layout_of
 from vcnb.controllers.job.plugins.objects import create_if_absent, remove
 from vcnb.controllers.job.plugins.plugin import (
     DEFAULT_BEHAVIOUR,
-    JOB_NAME,
-    JOB_NAMESPACE,
-    TASK_SPEC,
     Container,
     Plugin,
     PluginApi,
@@ -28,6 +25,7 @@ from vcnb.controllers.job.plugins.plugin import (
     with_port,
 )
 from vcnb.resources.kinds import SERVICE
+from vcnb.resources.names import JOB_NAME, JOB_NAMESPACE, TASK_SPEC
 from vcnb.store.protocol import Obj
 
 __all__ = ["RayPlugin"]

@@ -15,8 +15,6 @@ from vcnb.controllers.job.plugins.flags import Flag
 from vcnb.controllers.job.plugins.layout import Layout, layout_of
 from vcnb.controllers.job.plugins.objects import create_if_absent, find, remove
 from vcnb.controllers.job.plugins.plugin import (
-    JOB_NAME,
-    JOB_NAMESPACE,
     Plugin,
     PluginApi,
     edit_containers,
@@ -25,6 +23,7 @@ from vcnb.controllers.job.plugins.plugin import (
     with_mount,
 )
 from vcnb.resources.kinds import CONFIGMAP, NETWORKPOLICY, SERVICE
+from vcnb.resources.names import JOB_NAME, JOB_NAMESPACE
 from vcnb.store.protocol import Obj
 
 __all__ = ["MOUNT_PATH", "SvcPlugin", "fits_a_variable", "hosts_data"]
