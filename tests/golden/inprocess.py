@@ -99,8 +99,14 @@ class InProcessCluster:
     """One cluster with the queue ``default``; a context manager that leaves no task behind."""
 
     def __init__(
-        self, compat: Compat = "strict", scheduling: Scheduling = "manual", *, collect_garbage: bool = False
+        self,
+        compat: Compat = "strict",
+        scheduling: Scheduling = "manual",
+        *,
+        collect_garbage: bool = False,
+        namespace: str = NAMESPACE_NAME,
     ) -> None:
+        self.namespace = namespace
         self.bridge = LoopBridge()
         self.engine = InProcessEngine(compat, scheduling, collect_garbage=collect_garbage)
         self.run = self.bridge.run
@@ -110,7 +116,7 @@ class InProcessCluster:
         self.simulator.settle()
 
     async def _begin(self) -> None:
-        for kind, name in ((NAMESPACE, NAMESPACE_NAME), (QUEUE, "default")):
+        for kind, name in ((NAMESPACE, self.namespace), (QUEUE, "default")):
             await self.store.create(
                 {
                     "apiVersion": kind.api_version,
