@@ -96,6 +96,7 @@ class NodeSpec(Model):
     provider_id: str | None = None
     external_id: str | None = None
     config_source: Any = None
+    pod_preemption_policy: Any = None
 
 
 class Node(Object):
