@@ -116,8 +116,7 @@ def _load_text(text: str, source: str) -> list[Document]:
         if as_json is None:
             problem = _json_problem(text) if source.endswith(".json") else None
             raise InvalidObject([problem] if problem else error.problems, source) from None
-        documents = list(_documents(as_json[0], source, None, ()))
-        return documents or _refuse(source, "there is no object in it")
+        return _load_values([as_json[0]], source)
     values = [as_json[0]] if as_json is not None and len(trees) == 1 else [tree.value for tree in trees]
     documents = [
         document for tree, value in zip(trees, values, strict=True) for document in _documents(value, source, tree, ())
@@ -167,16 +166,16 @@ def _no_object(value: Any) -> str:
     return "must be a mapping with apiVersion, kind and metadata"
 
 
-def _load_values(values: Sequence[Any]) -> list[Document]:
+def _load_values(values: Sequence[Any], source: str = "the object") -> list[Document]:
     problems: list[Problem] = []
     plain = [_plain(value, (), problems) for value in values]
     if problems:
-        raise InvalidObject(problems)
+        raise InvalidObject(problems, source)
     for value in plain:
         if len(json.dumps(value)) > MAX_BYTES:
-            _refuse("the object", f"is too large; at most {MAX_BYTES} bytes are read")
-    documents = [document for value in plain for document in _documents(value, "the object", None, ())]
-    return documents or _refuse("the object", "there is no object in it")
+            _refuse(source, f"is too large; at most {MAX_BYTES} bytes are read")
+    documents = [document for value in plain for document in _documents(value, source, None, ())]
+    return documents or _refuse(source, "there is no object in it")
 
 
 def _plain(value: Any, steps: tuple[Step, ...], problems: list[Problem]) -> Any:
@@ -184,6 +183,8 @@ def _plain(value: Any, steps: tuple[Step, ...], problems: list[Problem]) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
+        if not _is_unicode(value):
+            problems.append(Problem(format_path(steps), None, f"has half a character in it: {value[:40]!a}"))
         return str(value)
     if isinstance(value, numbers.Integral):
         return int(value)
@@ -198,6 +199,15 @@ def _plain(value: Any, steps: tuple[Step, ...], problems: list[Problem]) -> Any:
         return [_plain(item, (*steps, index), problems) for index, item in enumerate(value)]
     problems.append(Problem(format_path(steps), None, f"is {_what(value)}, which JSON has no form for"))
     return None
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether the text can be written as UTF-8 (a lone surrogate cannot)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _key(key: Any, steps: tuple[Step, ...], problems: list[Problem]) -> str:

@@ -143,7 +143,11 @@ def parse(text: str) -> list[Tree]:
     A document that can be read but says what it may not (a key twice, a tag) has its ``problems`` in it.
     """
     trees: list[Tree] = []
-    loader = _LOADER(text)
+    try:
+        loader = _LOADER(text)
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise BrokenText([Problem("", line, f"half a character ({text[error.start]!a}); take it away")]) from None
     try:
         while loader.check_node():
             node = loader.get_node()

@@ -303,6 +303,26 @@ def test_bombs_are_refused():
     assert "no YAML" in the_problem("[" * 100_000).message
 
 
+def test_half_characters_are_refused():
+    assert the_problem("kind: Job\na: \ud800\n") == Problem("", 2, "half a character ('\\ud800'); take it away")
+    assert the_problem('{"kind": "Job", "a": "\\ud800"}').path == "a"
+    assert the_problem({"kind": "Job", "a": ["\ud800"]}).path == "a[0]"
+
+
+ODD = st.text(st.sampled_from("ab:-[]{}&*!|>'\"%#@`,?~ \n\t01.\ud800\x00\ufeff\x85\u2028\\<="), max_size=60)
+
+
+@given(ODD | st.text())
+def test_any_text_is_read_or_refused(text):
+    documents, errors = [], []
+    try:
+        documents = load("kind: Job\n" + text)
+    except InvalidObject as error:
+        errors = error.errors
+    assert documents or errors
+    assert all(isinstance(document.object, dict) for document in documents)
+
+
 # YAML 1.1 and what was meant
 
 

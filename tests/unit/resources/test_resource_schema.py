@@ -1,6 +1,8 @@
 """The structural check: every problem at once, in plain words, with what was meant."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vcnb.errors import Problem
 from vcnb.resources.kinds import KINDS
@@ -31,6 +33,10 @@ def only(obj):
     return problems[0]
 
 
+FIELDS = st.sampled_from([
+    "spec", "metadata", "tasks", "template", "containers", "name", "env", "value", "resources", "limits", "cpu", "plugins",
+    "policies", "event", "flows", "patch", "volumes", "ports", "replicas", "labels", "data", "initContainers",
+])  # fmt: skip
 CONTAINER = "spec.tasks[0].template.spec.containers[0]"
 
 
@@ -297,3 +303,22 @@ def test_a_patch_is_only_part_of_a_job_spec(field):
     assert wrong == Problem(
         f"spec.flows[0].patch.{field}.tasks[0].replica", None, "unknown field; did you mean replicas?"
     )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(FIELDS | st.text(), inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@given(st.sampled_from(KINDS), st.dictionaries(FIELDS | st.text(), JSON, max_size=6))
+def test_no_object_breaks_the_check(kind, fields):
+    check({**fields, "apiVersion": kind.api_version, "kind": kind.kind})
+
+
+@given(JSON)
+def test_no_spec_breaks_the_check(spec):
+    for problem in check(job(tasks=[{"template": {"spec": spec}}], plugins=spec)):
+        assert problem.path.startswith("spec.")
+        assert problem.message
