@@ -19,6 +19,8 @@ Ending: TypeAlias = Literal["committed", "pipelined", "undone"]
 
 def allocate(session: Session) -> None:
     """Try every group that has pods to place, best queue first, best group first."""
+    if "enqueue" not in session.conf.actions:
+        _admit_all(session)
     lines = walks(session, session.state.to_allocate)
     while lines:
         name = min(lines, key=lambda queue: session.queues[queue].order) if len(lines) > 1 else next(iter(lines))
@@ -43,20 +45,26 @@ def walks(session: Session, line: WaitingLine) -> dict[str, Walk]:
     }
 
 
-def may_be_placed(session: Session, candidate: Candidate) -> bool:
-    """Whether the group was admitted. Without the enqueue action everybody is, here and now."""
-    if candidate.phase in {"", "Pending"}:
-        if "enqueue" in session.conf.actions:
-            return False
-        candidate.phase = "Inqueue"
-    return True
+def _admit_all(session: Session) -> None:
+    """Without the enqueue action everybody is admitted who has a queue."""
+    line = session.state.to_enqueue
+    for name in line.queues():
+        if name in session.queues:
+            for _, key in line.members(name):
+                session.candidate(key).phase = "Inqueue"
+                session.admitted.add(key)
+
+
+def may_be_placed(candidate: Candidate) -> bool:
+    """Whether the group was admitted."""
+    return candidate.phase not in {"", "Pending"}
 
 
 def _try(session: Session, walk: Walk, key: str, order: tuple[int, int, float, str]) -> None:
     candidate = session.candidate(key)
     row = session.state.to_allocate.place(key)
     assert row is not None
-    if not may_be_placed(session, candidate):
+    if not may_be_placed(candidate):
         walk.turn_away(row[1])
         return
     gang = flow_gang(session, candidate)
@@ -124,7 +132,7 @@ def _attempt_together(session: Session, first: Candidate, gang: list[Candidate])
     taken: list[tuple[Candidate, list[Placement]]] = []
     if is_complete(gang):
         for member in [first, *(other for other in gang if other is not first)]:
-            if not may_be_placed(session, member) or member.group.group.queue not in session.queues:
+            if not may_be_placed(member) or member.group.group.queue not in session.queues:
                 break
             taken.append((member, place(session, member)))
             if not member.is_ready():

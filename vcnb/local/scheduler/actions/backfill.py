@@ -29,7 +29,7 @@ def backfill(session: Session) -> None:
 
 def _fill(session: Session, candidate: Candidate, full: dict[Demand, str]) -> bool:
     """Bind the best-effort pods of one group; False when not all of them could be."""
-    if not may_be_placed(session, candidate) or not candidate.is_ready():
+    if not may_be_placed(candidate) or not candidate.is_ready():
         return False
     gang = flow_gang(session, candidate)
     if gang is not None and not (is_complete(gang) and all(member.is_ready() for member in gang)):
