@@ -43,7 +43,7 @@ _NESTED_SEARCH_DEPTH: Final = 8
 def violations(model: type[Model], obj: Mapping[str, Any]) -> Iterator[tuple[tuple[Step, ...], str]]:
     """The path and message of everything that the model refuses in an object."""
     for error in _errors(model, obj):
-        steps = _steps(error["loc"])
+        steps = error["loc"]
         if _is_partial(steps) and _fits_patch(error):
             continue
         yield steps, _message(model, obj, steps, error)
@@ -72,7 +72,7 @@ def _errors(model: type[Model], obj: Mapping[str, Any]) -> list[ErrorDetails]:
         errors = refused.errors(include_url=False)
     else:
         return []
-    whole = [_steps(error["loc"]) for error in errors if error["type"] == "int_type" and _is_whole(error["input"])]
+    whole = [error["loc"] for error in errors if error["type"] == "int_type" and _is_whole(error["input"])]
     return _errors(model, _with_whole_numbers(obj, whole)) if whole else errors
 
 
@@ -93,10 +93,6 @@ def _with_whole_numbers(value: Any, paths: Sequence[tuple[Step, ...]]) -> Any:
     return [below(index, item) for index, item in enumerate(value)]
 
 
-def _steps(loc: Sequence[str | int]) -> tuple[Step, ...]:
-    return tuple(step for step in loc if step != "[key]")
-
-
 def _is_partial(steps: tuple[Step, ...]) -> bool:
     """Whether the path leads inside a flow node's patch, which is only part of a job spec."""
     return len(steps) > 4 and steps[0] == "spec" and steps[1] == "flows" and steps[3] == "patch"
@@ -114,8 +110,8 @@ def _message(model: type[Model], obj: Mapping[str, Any], steps: tuple[Step, ...]
         return _unknown_field(model, steps)
     if kind == "missing":
         return "is required"
-    if kind == "invalid_key" or error["loc"][-1:] == ("[key]",):
-        return "this key must be text; write it in quotes"
+    if kind == "invalid_key":
+        return "a key must be text"
     if kind == "plugin_null":
         return f"has no arguments behind it and would be dropped; write {steps[-1]}: [] for a plugin without arguments"
     if kind in _WANTED and not (kind == "quantity" and isinstance(value, (str, int, float))):
