@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vcnb.resources import kinds
-from vcnb.resources.quantity import Quantity
+from vcnb.resources.quantity import ZERO
 
 if TYPE_CHECKING:
     from vcnb.client.engine import Engine
@@ -89,5 +89,5 @@ def _used(engine: Engine) -> dict[str, str]:
             continue
         count += 1
         for name, amount in view.requests().items():
-            totals[name] = totals.get(name, Quantity("0")) + amount
+            totals[name] = totals.get(name, ZERO) + amount
     return {**{name: str(amount) for name, amount in totals.items()}, "pods": str(count)}
