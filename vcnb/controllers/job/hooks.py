@@ -1,0 +1,52 @@
+"""Calling the plugins of a Job at the points where Volcano calls them.
+
+Source: Volcano job controller, plugin hooks (reference: plugins.md, section 1.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from vcnb.controllers.job.plugins import Plugin, PluginBehaviour, plugins_of
+from vcnb.controllers.runtime.context import Context
+from vcnb.store.protocol import Obj
+
+__all__ = ["Hooks"]
+
+Hook = Literal["add", "update", "delete"]
+
+
+class Hooks:
+    """The hooks of all plugins that a Job declares, in their order."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._store = ctx.store
+        self._behaviour = PluginBehaviour.of(ctx.compat)
+
+    def of(self, job: Obj) -> list[Plugin]:
+        """The plugins of a job; empty for most. Raises PluginError for a name that no plugin has."""
+        if not (job.get("spec") or {}).get("plugins"):
+            return []
+        return plugins_of(job, self._behaviour)
+
+    async def run(self, hook: Hook, job: Obj, controlled: Mapping[str, str]) -> dict[str, str]:
+        """Call one hook of every plugin; returns ``controlledResources`` as they leave it. Raises what they raise."""
+        changed = dict(controlled)
+        for plugin in self.of(job):
+            if hook == "add":
+                await plugin.on_job_add(job, changed, self._store)
+            elif hook == "update":
+                await plugin.on_job_update(job, changed, self._store)
+            else:
+                await plugin.on_job_delete(job, changed, self._store)
+        return changed
+
+    def complete(self, pods: list[dict[str, Any]], job: Obj) -> None:
+        """Let every plugin complete pods that are about to be made. Raises what they raise."""
+        plugins = self.of(job)
+        if not plugins:
+            return
+        for pod in pods:
+            for plugin in plugins:
+                plugin.on_pod_create(pod, job)

@@ -1,0 +1,129 @@
+"""The control plane: informers, event recorder and all controllers over one store, started and stopped together.
+
+Everything that a control plane knows it has read from the store. Restarting it means stopping it and building another
+one on the same store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from vcnb.clock import Clock
+from vcnb.controllers.job.controller import JobController
+from vcnb.controllers.queue import QueueController
+from vcnb.controllers.runtime.context import Compat, Context, Controller
+from vcnb.controllers.runtime.events import EventRecorder
+from vcnb.controllers.runtime.stories import Chapter
+from vcnb.controllers.ttl import TtlController
+from vcnb.resources.kinds import JOB
+from vcnb.store.informer import Informers
+from vcnb.store.protocol import Obj, ObjectStore
+
+try:
+    from vcnb.controllers.garbage import GarbageCollector
+except ImportError:  # pragma: no cover
+    GarbageCollector = None  # type: ignore[assignment,misc]
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+__all__ = ["COMPONENT", "ControlPlane"]
+
+COMPONENT = "vc-controller-manager"
+"""The source of the controllers' Events, as upstream."""
+
+
+class ControlPlane:
+    """Runs the controllers of Jobs, their time to live, owner references, queues and further ones that are added.
+
+    ``compat="strict"`` behaves exactly as Volcano does. ``workers`` Jobs are worked on side by side; a failing request is
+    tried again quickly ``max_requeue`` times. ``hold`` holds back plain counting of pods for so many seconds, to save
+    writes to a remote API server. With ``collect_garbage=False`` nothing is removed because its owner went.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        clock: Clock,
+        *,
+        compat: Compat = "default",
+        workers: int = 3,
+        max_requeue: int = 15,
+        hold: float = 0.0,
+        collect_garbage: bool = True,
+    ) -> None:
+        self.informers = Informers(store, clock=clock)
+        self.recorder = EventRecorder(store, clock, COMPONENT)
+        self.context = Context(store, clock, self.informers, self.recorder, compat)
+        self.jobs = JobController(self.context, workers=workers, max_requeue=max_requeue, hold=hold)
+        self._controllers: list[Controller] = [self.jobs, TtlController(self.context), QueueController(self.context)]
+        self._garbage: Controller | None = None
+        if collect_garbage and GarbageCollector is not None:
+            self._garbage = GarbageCollector(self.context)
+            self._controllers.append(self._garbage)
+        self._running: list[Controller] = []
+        self._started = False
+
+    async def start(self) -> None:
+        """Fill the local views, then start every controller. Returns when all have begun."""
+        await self.informers.start()
+        await self.informers.wait_synced()
+        self._started = True
+        for controller in self._controllers:
+            await self._start(controller)
+
+    async def _start(self, controller: Controller) -> None:
+        await self.informers.wait_synced()
+        self._running.append(controller)
+        await controller.start()
+
+    async def stop(self) -> None:
+        """Stop everything; what was recorded so far is written."""
+        self._started = False
+        running, self._running = self._running, []
+        for controller in reversed(running):
+            await controller.stop()
+        await self.recorder.stop()
+        await self.informers.stop()
+
+    def add(self, controller: Controller) -> asyncio.Future[None]:
+        """Run one more controller, built on ``context``: from ``start`` on, or from now on when that has been.
+
+        Awaiting the result waits until it has begun.
+        """
+        self._controllers.append(controller)
+        loop = asyncio.get_running_loop()
+        if self._started:
+            return loop.create_task(self._start(controller))
+        begun = loop.create_future()
+        begun.set_result(None)
+        return begun
+
+    async def remove(self, controller: Controller) -> None:
+        """Stop one controller and let go of it."""
+        if controller in self._controllers:
+            self._controllers.remove(controller)
+        if controller in self._running:
+            self._running.remove(controller)
+            await controller.stop()
+
+    async def set_collect_garbage(self, collect: bool) -> None:
+        """Start or stop removing objects whose owner is gone."""
+        if collect and self._garbage is None and GarbageCollector is not None:
+            self._garbage = GarbageCollector(self.context)
+            await self.add(self._garbage)
+        elif not collect and self._garbage is not None:
+            garbage, self._garbage = self._garbage, None
+            await self.remove(garbage)
+
+    def story(self, obj: Obj) -> tuple[Chapter, ...]:
+        """What has happened to an object since this control plane started, oldest first; empty for most kinds."""
+        metadata = obj["metadata"]
+        if (obj.get("kind"), obj.get("apiVersion")) != (JOB.kind, JOB.api_version):
+            return ()
+        return self.jobs.story(metadata.get("namespace") or "", metadata["name"])
+
+    def metrics(self) -> CollectorRegistry:
+        """A Prometheus registry with this control plane's numbers (imports ``prometheus_client``)."""
+        return self.jobs.metrics.registry()
