@@ -78,6 +78,11 @@ class FaultInjector:
         kind = find_kind(kind) if isinstance(kind, str) else kind
         self._faults.append(_Fault(verb, kind, times, skip, _ERRORS[error], message or f"injected {error}"))
 
+    @property
+    def immediate(self) -> bool:
+        """Whether the store behind answers at once (see ``MemoryStore.immediate``)."""
+        return bool(getattr(self._store, "immediate", False))
+
     def clear(self) -> None:
         """Let every call succeed again."""
         self._faults.clear()

@@ -88,6 +88,9 @@ class MemoryStore:
     of each kind a watch may be behind.
     """
 
+    immediate = True
+    """Every call does its work at once: there is nothing to gain from several calls in flight."""
+
     def __init__(
         self,
         clock: Clock,
