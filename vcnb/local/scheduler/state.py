@@ -7,7 +7,7 @@ need, and groups that changed are remembered so that a pass looks at those. Noth
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -69,6 +69,8 @@ class GroupState:
     def __init__(self, key: str) -> None:
         self.key = key
         self.spec: PodGroup | None = None
+        self.minima: Mapping[str, int] = {}
+        """Role minima that count: none where minMember is below their sum."""
         self.priority = 0
         self.pods: dict[str, Pod] = {}
         self.counts: dict[str, int] = {}
@@ -96,16 +98,15 @@ class GroupState:
         assert self.spec is not None
         return self.spec
 
+    def show(self, group: PodGroup) -> None:
+        """Take a new state of the PodGroup itself."""
+        self.spec = group
+        minima = group.min_task_member
+        self.minima = minima if minima and group.min_member >= sum(minima.values()) else {}
+
     @property
     def phase(self) -> str:
         return self.spec.status.phase if self.spec is not None else ""
-
-    @property
-    def minima(self) -> dict[str, int]:
-        """Role minima that count: none where minMember is below their sum."""
-        group = self.group
-        minima = group.min_task_member
-        return dict(minima) if minima and group.min_member >= sum(minima.values()) else {}
 
     @property
     def ready_count(self) -> int:
@@ -394,7 +395,7 @@ class ClusterState:
         """A PodGroup is new or changed."""
         state = self.groups.setdefault(group.key, GroupState(group.key))
         before = state.spec
-        state.spec = group
+        state.show(group)
         if before is not None and before.uid != group.uid:
             state.last_event = state.last_verdict = ""
         if before is None or before.priority_class != group.priority_class:
@@ -466,10 +467,14 @@ class ClusterState:
                 self.pods[key] = pod
                 self._store_in_group(pod)
             return
-        if before is not None:
-            self._count(before, -1)
         self.pods[key] = pod
-        self._count(pod, 1)
+        if before is None:
+            self._count(pod, 1)
+        elif _goes_on(before, pod):
+            self._advance(before, pod)
+        else:
+            self._count(before, -1)
+            self._count(pod, 1)
         if quiet:
             return
         if before is not None and not _only_takes(before, pod):
@@ -495,6 +500,26 @@ class ClusterState:
 
     def _several_queues(self) -> bool:
         return sum(1 for state in self.queues.values() if state.groups) > 1
+
+    def _advance(self, before: Pod, pod: Pod) -> None:
+        """The commonest change, counted without taking the pod out and putting it in: it runs, or it has ended."""
+        ended = pod.status not in _HOLDING
+        node = self.nodes[pod.node]
+        if ended:
+            self._occupy(before, -1)
+        else:
+            node.pods[pod.key] = pod
+        if not pod.group:
+            return
+        group = self.groups[pod.group]
+        group.pods[pod.key] = pod
+        role = pod.demand.role
+        _tally(group.counts, before.status, -1)
+        _tally(group.counts, pod.status, 1)
+        _tally(group.roles, (role, before.status), -1)
+        _tally(group.roles, (role, pod.status), 1)
+        if ended:
+            subtract(group.allocated, pod.demand.request)
 
     def _store_in_group(self, pod: Pod) -> None:
         if pod.group:
@@ -606,6 +631,18 @@ class ClusterState:
         self.to_enqueue.drop(key)
         self.to_allocate.drop(key)
         self.to_backfill.drop(key)
+
+
+def _goes_on(before: Pod, after: Pod) -> bool:
+    """Whether only the status changed, from one of a pod that holds its place to Running or an end."""
+    return (
+        before.status in _HOLDING
+        and after.status in {RUNNING, SUCCEEDED, FAILED}
+        and before.demand is after.demand
+        and before.node == after.node
+        and before.group == after.group
+        and before.uid == after.uid
+    )
 
 
 def _only_takes(before: Pod, after: Pod) -> bool:
