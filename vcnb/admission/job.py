@@ -68,7 +68,7 @@ def check_job_spec(
     _check_task_names(tasks, raw, findings)
     for k, (where, task) in enumerate(tasks):
         _check_task(task, mapping(_at(raw.get("tasks"), k)), where, findings)
-    check_pod_names(place.name, tasks, findings, path="metadata.name" if place.path == "spec" else place.path)
+    check_pod_names(place.name, tasks, findings)
     if place.name and place.now and (wrong := qualified_name(place.name)):
         findings.refuse("metadata.name", f"cannot name a job: {wrong}")  # J12
     partitioned = any(task.get("partitionPolicy") is not None for _, task in tasks)
