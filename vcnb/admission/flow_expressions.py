@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from vcnb.admission.expressions import embedded, references, syntax_error
+from vcnb.admission.expressions import References, embedded, references, syntax_error
 from vcnb.admission.findings import Findings, near
 from vcnb.admission.flow_nodes import Nodes
 from vcnb.admission.graph import Ancestors
@@ -64,7 +64,8 @@ def _check_references(
 ) -> None:
     spoken = references(expression.text)
     known = (*_ALWAYS, *expression.variables)
-    for variable in sorted(spoken.variables - set(known)):
+    unknown = set() if _slip(spoken, nodes) else spoken.variables - set(known)
+    for variable in sorted(unknown):
         findings.refuse(
             expression.path, f"{expression.text!r}: {variable!r} is not known here{near(variable, known, 'known')}"
         )
@@ -77,12 +78,18 @@ def _check_references(
     for name in dict.fromkeys(spoken.nodes):
         if above.has(expression.node, name):
             continue
-        dashed = next((f"{left}-{right}" for left, right in spoken.minus if left == name), "")
-        if any(node == dashed or node.startswith(f"{dashed}-") for node in nodes) and dashed:
-            hint = f"; a name with '-' is written flows[\"{dashed}\"]"
+        meant = _slip(spoken, nodes)
+        if meant.startswith(f"{name}-"):
+            hint = f"; a name with '-' is written flows[\"{meant}\"]"
         elif name in nodes:
             hint = f"; node {expression.node!r} does not wait for it: add it to dependsOn.targets"
         else:
             hint = near(name, above.of(expression.node), "it waits for")
         what = "is not an ancestor of" if name in nodes else "is no node above"
         findings.refuse(expression.path, f"{expression.text!r}: {name!r} {what} {expression.node!r}{hint}")
+
+
+def _slip(spoken: References, nodes: Nodes) -> str:
+    """The node that ``flows.train-a`` means: to CEL that is a subtraction."""
+    beginnings = [f"{left}-{right}" for left, right in spoken.minus]
+    return next((node for node in nodes if any(f"{node}-".startswith(f"{begin}-") for begin in beginnings)), "")

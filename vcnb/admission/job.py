@@ -116,19 +116,20 @@ def check_partitions(task: Mapping[str, Any], raw: Mapping[str, Any], where: str
     check_network_topology(policy, path, findings)  # J11
 
 
-def check_pod_names(
-    job: str, tasks: Sequence[tuple[str, Mapping[str, Any]]], findings: Findings, path: str = "metadata.name"
-) -> None:
-    """J7: the names ``<job>-<task>-<index>`` of all pods, up to the last index, are at most 63 characters."""
+def check_pod_names(job: str, tasks: Sequence[tuple[str, Mapping[str, Any]]], findings: Findings, at: str = "") -> None:
+    """J7: the names ``<job>-<task>-<index>`` of all pods, up to the last index, are at most 63 characters.
+
+    The problem stands at ``at``, or at the longer one of the two names.
+    """
     if not job:
         return
     for k, (where, task) in enumerate(tasks):
         last = max(k, (number(task.get("replicas")) or 0) - 1)
         pod = f"{job}-{text(task.get('name'))}-{last}"
         if wrong := qualified_name(pod):
-            at = path if len(job) >= len(text(task.get("name"))) else f"{where}.name"
+            culprit = "metadata.name" if len(job) >= len(text(task.get("name"))) else f"{where}.name"
             findings.refuse(
-                at,
+                at or culprit,
                 f"makes a pod name that is not allowed: {wrong}; shorten the job's or the task's name",  # J7
             )
             return

@@ -78,6 +78,8 @@ class Schedule:
         """
         if self.every is not None:
             return float(int(after)) + self.every
+        if not self.expression:
+            return None
         from cronsim import CronSim, CronSimError
 
         start = datetime.fromtimestamp(after, zone or UTC)
@@ -173,7 +175,10 @@ def _normal(fields: list[tuple[list[int], bool]]) -> str:
 
     It has six fields, since the library treats clock changes as this module says only for those; every field but an
     unrestricted day is a list of numbers, since the library takes any day field that begins with ``*`` as unrestricted.
+    The empty text when a field matches nothing (``,`` is accepted).
     """
+    if not all(numbers for numbers, _ in fields):
+        return ""
     texts = ["0"]
     for index, (numbers, star) in enumerate(fields):
         is_day = index in {2, 4}

@@ -19,7 +19,11 @@ class FakeWorld:
     def _find(self, kind: str, name: str, namespace: str | None = None) -> Any:
         for obj in reversed(self.objects):
             meta = obj["metadata"]
-            if obj["kind"] == kind and meta["name"] == name and meta.get("namespace", "default") in {namespace, "default"}:
+            if (
+                obj["kind"] == kind
+                and meta["name"] == name
+                and meta.get("namespace", "default") in {namespace, "default"}
+            ):
                 return obj
         return None
 

@@ -110,7 +110,9 @@ def test_written_back_tasks() -> None:
     resources = {"requests": {"cpu": 0.5, "memory": "1024Mi"}, "limits": {"cpu": "1000m", "memory": "2Gi"}}
     inside = container(resources=resources, env=[], command=["a"])
     policies = [{"event": "PodFailed", "action": "RestartTask", "timeout": "90s"}]
-    spec = pod(containers=[inside], initContainers=[{"name": "i", "image": "x"}], volumes=[{"name": "v", "emptyDir": {}}])
+    spec = pod(
+        containers=[inside], initContainers=[{"name": "i", "image": "x"}], volumes=[{"name": "v", "emptyDir": {}}]
+    )
 
     kept = first(job(task(policies=policies, dependsOn={"name": []}, template={"spec": {**spec, "nodeSelector": {}}})))
 

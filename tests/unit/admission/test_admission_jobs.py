@@ -38,7 +38,9 @@ def test_j2_the_mpi_master_task_must_exist() -> None:
     assert "did you mean 'mastr'?" in message
 
 
-@pytest.mark.parametrize("arguments", [["--master=boss"], ["-master=boss"], ["--master", "boss"], ["--port=5", "--master=boss"]])
+@pytest.mark.parametrize(
+    "arguments", [["--master=boss"], ["-master=boss"], ["--master", "boss"], ["--port=5", "--master=boss"]]
+)
 def test_j2_reads_the_arguments_as_the_plugin_does(arguments: list[str]) -> None:
     assert create(job(task("boss"), task("worker"), plugins={"mpi": arguments})).allowed
     assert not create(job(task("master"), task("worker"), plugins={"mpi": arguments})).allowed
@@ -286,7 +288,9 @@ def test_all_problems_are_reported_at_once_each_at_its_field() -> None:
 
 
 @pytest.mark.parametrize("strange", [5, "text", [1], {"a": 1}, True, [{"name": 3, "template": []}], [[]], [None]])
-@pytest.mark.parametrize("field", ["tasks", "policies", "plugins", "volumes", "networkTopology", "minAvailable", "queue"])
+@pytest.mark.parametrize(
+    "field", ["tasks", "policies", "plugins", "volumes", "networkTopology", "minAvailable", "queue"]
+)
 def test_wrong_types_are_problems_and_nothing_worse(field: str, strange: Any) -> None:
     answer = create({**job(), "spec": {**job()["spec"], field: strange}})
 

@@ -34,7 +34,11 @@ def on(event: str | None = None, action: str | None = "RestartJob", **fields: An
         ([on("PodFailed", "RestartJbo")], "spec.policies[0].action", "did you mean 'RestartJob'?"),  # P4
         ([on("PodFailed", "SyncJob")], "spec.policies[0].action", "internal"),
         ([on("PodFailed", None)], "spec.policies[0]", "an action is missing"),
-        ([on("PodFailed"), on("PodEvicted"), on("PodFailed")], "spec.policies[2].event", "spec.policies[0].event"),  # P5
+        (
+            [on("PodFailed"), on("PodEvicted"), on("PodFailed")],
+            "spec.policies[2].event",
+            "spec.policies[0].event",
+        ),  # P5
         ([on(events=["PodFailed"]), on("PodFailed")], "spec.policies[1].event", "spec.policies[0].events[0]"),
         ([on(exitCode=0)], "spec.policies[0].exitCode", "0 is success"),  # P6
         ([on(exitCode=3), on(exitCode=3)], "spec.policies[1].exitCode", "spec.policies[0].exitCode"),
@@ -94,7 +98,9 @@ def test_p7_exit_codes_may_stand_beside_every_event() -> None:
 
 
 def test_lists_of_tasks_and_job_are_independent() -> None:
-    assert create(job(task(policies=[on("PodFailed")]), task("v", policies=[on("*")]), policies=[on("PodFailed")])).allowed
+    assert create(
+        job(task(policies=[on("PodFailed")]), task("v", policies=[on("*")]), policies=[on("PodFailed")])
+    ).allowed
 
 
 def test_every_bad_policy_is_reported() -> None:
@@ -134,7 +140,9 @@ def test_policies_that_never_act_are_warned_of(policy: Any, path: str) -> None:
 
 
 def test_restart_partition_with_partitions_is_fine() -> None:
-    parted = task(policies=[on("PodFailed", "RestartPartition")], partitionPolicy={"totalPartitions": 1, "partitionSize": 2})
+    parted = task(
+        policies=[on("PodFailed", "RestartPartition")], partitionPolicy={"totalPartitions": 1, "partitionSize": 2}
+    )
 
     assert not create(job(parted, policies=[on("PodEvicted", "RestartPartition")])).warnings
 
@@ -142,9 +150,17 @@ def test_restart_partition_with_partitions_is_fine() -> None:
 @pytest.mark.parametrize(
     ("volumes", "path", "words"),
     [
-        ([{"mountPath": "/d", "volumeClaimName": "a"}, {"mountPath": "/d", "volumeClaimName": "b"}], "spec.volumes[1].mountPath", "spec.volumes[0]"),
+        (
+            [{"mountPath": "/d", "volumeClaimName": "a"}, {"mountPath": "/d", "volumeClaimName": "b"}],
+            "spec.volumes[1].mountPath",
+            "spec.volumes[0]",
+        ),
         ([{"mountPath": "/d"}], "spec.volumes[0]", "needs volumeClaim"),
-        ([{"mountPath": "/d", "volumeClaim": CLAIM, "volumeClaimName": "a"}], "spec.volumes[0].volumeClaimName", "exclude"),
+        (
+            [{"mountPath": "/d", "volumeClaim": CLAIM, "volumeClaimName": "a"}],
+            "spec.volumes[0].volumeClaimName",
+            "exclude",
+        ),
         ([{"mountPath": "/d", "volumeClaimName": "A_b"}], "spec.volumes[0].volumeClaimName", "'A_b'"),
     ],
 )

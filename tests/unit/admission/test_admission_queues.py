@@ -148,6 +148,8 @@ def test_q12_the_numbers_of_root() -> None:
 
     assert only(update(queue("root", reclaimable=False, capability={"cpu": 8}), root))[0] == "spec.capability"
     assert only(update(queue("root", capability={"cpu": 4}, deserved={"cpu": 1}), root))[0] == "spec.deserved"
+    kept = {"capability": {"cpu": 4}, "guarantee": {"resource": {"cpu": 1}}}
+    assert "spec.guarantee" in paths(update(queue("root", **kept), root))
     assert update(queue("root", capability={"cpu": "4000m"}, weight=2), root).allowed
 
 

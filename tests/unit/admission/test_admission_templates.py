@@ -61,8 +61,16 @@ BAD: list[tuple[str, Any, str]] = [
     ("undeclared", inside(volumeMounts=[{"name": "v", "mountPath": "/d"}]), f"{FIRST}.volumeMounts[0].name"),
     ("volume name", of(volumes=[{"name": "V", "emptyDir": {}}]), f"{SPEC}.volumes[0].name"),
     ("two sources", of(volumes=[{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]), f"{SPEC}.volumes[0]"),
-    ("claim", of(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": ""}}]), f"{SPEC}.volumes[0].persistentVolumeClaim.claimName"),
-    ("init probe", of(initContainers=[container(name="i", readinessProbe={"exec": {"command": ["a"]}})]), f"{SPEC}.initContainers[0].readinessProbe"),
+    (
+        "claim",
+        of(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": ""}}]),
+        f"{SPEC}.volumes[0].persistentVolumeClaim.claimName",
+    ),
+    (
+        "init probe",
+        of(initContainers=[container(name="i", readinessProbe={"exec": {"command": ["a"]}})]),
+        f"{SPEC}.initContainers[0].readinessProbe",
+    ),
     ("probe of nothing", inside(livenessProbe={"periodSeconds": 1}), f"{FIRST}.livenessProbe"),
     ("negative", inside(resources={"requests": {"cpu": "-1"}}), f"{FIRST}.resources.requests.cpu"),
     (
@@ -97,7 +105,11 @@ BAD: list[tuple[str, Any, str]] = [
     ("node selector", of(nodeSelector={"a b": "c"}), f'{SPEC}.nodeSelector["a b"]'),
     ("toleration", of(tolerations=[{"key": "a", "operator": "Is"}]), f"{SPEC}.tolerations[0].operator"),
     ("toleration of all", of(tolerations=[{"effect": "NoSchedule"}]), f"{SPEC}.tolerations[0].operator"),
-    ("toleration value", of(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]), f"{SPEC}.tolerations[0].value"),
+    (
+        "toleration value",
+        of(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
+        f"{SPEC}.tolerations[0].value",
+    ),
     (
         "label key",
         job(task(template={"metadata": {"labels": {"a b": "c"}}, "spec": pod()})),
@@ -128,7 +140,10 @@ def test_mount_paths_are_unique_in_a_container() -> None:
     mounts = [{"name": "v", "mountPath": "/d"}, {"name": "v", "mountPath": "/d"}]
     spec = of(containers=[container(volumeMounts=mounts)], volumes=[{"name": "v", "emptyDir": {}}])
 
-    assert f"{FIRST}.volumeMounts[1].mountPath" in {problem.path.replace("[1]", "[1].mountPath") if problem.path.endswith("[1]") else problem.path for problem in create(spec).problems}
+    assert f"{FIRST}.volumeMounts[1].mountPath" in {
+        problem.path.replace("[1]", "[1].mountPath") if problem.path.endswith("[1]") else problem.path
+        for problem in create(spec).problems
+    }
 
 
 def test_a_near_name_is_suggested() -> None:
@@ -147,7 +162,9 @@ def test_a_near_name_is_suggested() -> None:
         of(restartPolicy="Always"),
         {**job(), "spec": {"tasks": [task(template={"spec": {"containers": [container()]}})]}},
         inside(securityContext={"privileged": True}),
-        inside(env=[{"name": "my.env-name_1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]),
+        inside(
+            env=[{"name": "my.env-name_1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+        ),
         inside(ports=[{"containerPort": 80, "name": "http"}, {"containerPort": 80, "protocol": "UDP"}]),
         of(hostNetwork=True, containers=[container(ports=[{"containerPort": 80, "hostPort": 80}])]),
         of(volumes=[{"name": "v"}], containers=[container(volumeMounts=[{"name": "v", "mountPath": "/d"}])]),

@@ -119,7 +119,13 @@ def test_u9_tasks_are_compared_by_position() -> None:
 
 
 def test_u9_compares_what_is_meant() -> None:
-    old = stored(job(task(template={"spec": pod(containers=[{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}])})))
+    old = stored(
+        job(
+            task(
+                template={"spec": pod(containers=[{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}])}
+            )
+        )
+    )
     new = copy.deepcopy(old)
     new["spec"]["policies"] = []
     new["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1000m"

@@ -125,7 +125,11 @@ JOBS: list[tuple[str, Any, bool]] = [
 @pytest.mark.parametrize("strict", [True, False], ids=["strict", "lenient"])
 @pytest.mark.parametrize(("obj", "allowed"), [row[1:] for row in JOBS], ids=[row[0] for row in JOBS])
 def test_jobs(obj: Any, allowed: bool, strict: bool) -> None:
-    queues = (queue("closed", state="Closed"), queue("parent", state="Open"), queue("child", state="Open", parent="parent"))
+    queues = (
+        queue("closed", state="Closed"),
+        queue("parent", state="Open"),
+        queue("child", state="Open", parent="parent"),
+    )
 
     answer = create(obj, *queues, strict=strict)
 
@@ -149,7 +153,9 @@ def scaled(old: Any, replicas: int | None = None, **spec: Any) -> Any:
     return {**old, "spec": {**old["spec"], "tasks": tasks, **spec}}
 
 
-OLD = job(task("a", 5, minAvailable=1, maxRetry=3), minAvailable=5, queue="default", schedulerName="volcano", maxRetry=3)
+OLD = job(
+    task("a", 5, minAvailable=1, maxRetry=3), minAvailable=5, queue="default", schedulerName="volcano", maxRetry=3
+)
 PARTED = part(2, 2, 4)
 
 UPDATES: list[tuple[str, Any, Any, bool]] = [
@@ -163,7 +169,13 @@ UPDATES: list[tuple[str, Any, Any, bool]] = [
     (
         "39 image",
         OLD,
-        {**OLD, "spec": {**OLD["spec"], "tasks": [{**OLD["spec"]["tasks"][0], "template": {"spec": pod(containers=[container(image="x")])}}]}},
+        {
+            **OLD,
+            "spec": {
+                **OLD["spec"],
+                "tasks": [{**OLD["spec"]["tasks"][0], "template": {"spec": pod(containers=[container(image="x")])}}],
+            },
+        },
         False,
     ),
     ("39 maxRetry", OLD, scaled(OLD, maxRetry=4), False),
@@ -184,7 +196,12 @@ def test_updates(old: Any, new: Any, allowed: bool) -> None:
 def test_row_41_and_42_the_gang_is_the_sum_of_the_tasks() -> None:
     spec = stored(job(task("a", 2), task("b", 3)))["spec"]
 
-    assert (spec["queue"], spec["schedulerName"], spec["maxRetry"], spec["minAvailable"]) == ("default", "volcano", 3, 5)
+    assert (spec["queue"], spec["schedulerName"], spec["maxRetry"], spec["minAvailable"]) == (
+        "default",
+        "volcano",
+        3,
+        5,
+    )
     assert stored(job(task("task-1", 2, minAvailable=1), task("task-2", 3)))["spec"]["minAvailable"] == 4
 
 
@@ -239,8 +256,18 @@ QUEUES: list[tuple[str, Any, tuple[Any, ...], bool]] = [
     ("51 negative", queue(annotations=tree("root/a/b", "1/-1/3")), (), False),
     ("51 text", queue(annotations=tree("root/a/b", "1/a/3")), (), False),
     ("51 alone", queue(annotations=tree("a")), (), False),
-    ("52 no", queue(annotations=tree("root/node1", "1/2")), (queue("o", annotations=tree("root/node1/node2", "1/2/3")),), False),
-    ("52 ok", queue(annotations=tree("root/node", "1/2")), (queue("o", annotations=tree("root/node1/node2", "1/2/3")),), True),
+    (
+        "52 no",
+        queue(annotations=tree("root/node1", "1/2")),
+        (queue("o", annotations=tree("root/node1/node2", "1/2/3")),),
+        False,
+    ),
+    (
+        "52 ok",
+        queue(annotations=tree("root/node", "1/2")),
+        (queue("o", annotations=tree("root/node1/node2", "1/2/3")),),
+        True,
+    ),
     ("53 self", queue(parent="q"), (), False),
     ("53 pods", queue(parent="parent"), (P,), False),
     ("53 has a child", queue(parent="parent"), (P, queue("s", parent="parent")), True),
@@ -273,7 +300,9 @@ def test_queues(obj: Any, world: tuple[Any, ...], allowed: bool) -> None:
 def test_row_56_a_parent_cannot_shrink_below_its_children() -> None:
     cap = queue("p", capability={"cpu": 20})
     kept = queue("g", guarantee={"resource": {"cpu": 13}}, deserved={"cpu": 13})
-    children = [queue(n, parent="g", guarantee={"resource": {"cpu": c}}, deserved={"cpu": c}) for n, c in (("x", 8), ("y", 5))]
+    children = [
+        queue(n, parent="g", guarantee={"resource": {"cpu": c}}, deserved={"cpu": c}) for n, c in (("x", 8), ("y", 5))
+    ]
 
     shrunk = update(queue("p", capability={"cpu": 10}), cap, cap, queue("c", parent="p", capability={"cpu": 12}))
     smaller = update(queue("g", guarantee={"resource": {"cpu": 10}}, deserved={"cpu": 13}), kept, kept, *children)
