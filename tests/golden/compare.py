@@ -42,6 +42,14 @@ def detail_differences(expected: Mapping[str, Any], got: Mapping[str, Any]) -> l
     return list(_compare("", expected, got))
 
 
+def difference_at(path: str, expected: Any, got: Any) -> list[Difference]:
+    """The difference at one path, if there is one."""
+    found = got
+    for part in path.split("/"):
+        found = found.get(part, ABSENT) if isinstance(found, Mapping) else ABSENT
+    return [] if found == expected else [Difference(path, expected, found)]
+
+
 def _covers(mask: str, path: str) -> bool:
     names, parts = mask.split("/"), path.split("/")
     return len(parts) >= len(names) and all(fnmatchcase(part, name) for name, part in zip(names, parts, strict=False))

@@ -183,7 +183,7 @@ def _pod_detail(pod: Obj) -> dict[str, Any]:
         "priorityClassName": spec.get("priorityClassName"),
         "containers": [_container(found) for found in spec.get("containers") or ()],
         "initContainers": [_container(found) for found in spec.get("initContainers") or ()],
-        "volumes": [_volume(found) for found in spec.get("volumes") or ()],
+        "volumes": sorted(map(_volume, spec.get("volumes") or ()), key=lambda volume: volume["name"]),
     }
 
 

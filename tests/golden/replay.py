@@ -1,7 +1,7 @@
 """Playing a recorded trace on the controllers of vcnb, verb by verb, and comparing what is seen after each.
 
 A verb is carried out as single API calls, pod by pod in name order, and the controllers run to idle after each call; the
-removal of a pod is two changes with idle in between. See ``orders`` for the few steps that were recorded otherwise.
+removal of a pod is two changes with idle in between. See ``orders`` for a few steps that were recorded otherwise.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from golden import compare, observe
 from golden.inprocess import NAMESPACE_NAME, InProcessCluster
-from golden.orders import Forced, forced_order
+from golden.orders import Forced
 
 from vcnb.resources import kinds
 from vcnb.resources.kinds import KINDS, Kind, kind_of
@@ -51,13 +51,18 @@ def _short(do: Sequence[Any]) -> str:
     return text if len(text) < 200 else f"{text[:200]} ..."
 
 
-def replay(trace: Trace, cluster: InProcessCluster) -> Mismatch | None:
-    """Play a whole trace; the first step that differs, or None when all are equal."""
+def replay(trace: Trace, cluster: InProcessCluster, forced: Forced | None = None) -> Mismatch | None:
+    """Play a whole trace; the first step that differs, or None when all are equal.
+
+    With ``forced`` one step is played in the order that it was recorded in, and what that order showed is compared too.
+    """
     player = Player(cluster)
     for number, step in enumerate(trace["steps"]):
-        player.play(step["do"], forced_order(trace["name"], number))
+        player.play(step["do"], forced if forced is not None and forced.step == number else None)
         found: list[compare.Difference] = []
         seen = observe.see(cluster.store, NAMESPACE_NAME)
+        if forced is not None and forced.shown_at == number:
+            found += compare.difference_at(forced.path, forced.recorded, seen)
         if "see" in step:
             found += compare.differences(step["see"], seen, step.get("unstable", ()))
         if "detail" in step:
@@ -75,13 +80,13 @@ class Player:
         self._sim = cluster.simulator
         self._store = cluster.store
         self._job = ""
-        self._late = ""
+        self._forced: Forced | None = None
 
     def play(self, do: Sequence[Any], forced: Forced | None = None) -> None:
         """One verb, settled."""
         verb, *rest = do
-        self._late = forced.pod if forced is not None else ""
-        together = forced is not None and forced.order in {"calls-together", "removal-at-once"}
+        self._forced = forced
+        together = forced is not None and forced.order == "calls-together"
         with self._sim.batch() if together else nullcontext():
             getattr(self, f"_{verb}")(*rest)
         self._sim.settle()
@@ -156,15 +161,22 @@ class Player:
         self._each(which, set(), self._sim.evict)
 
     def _reap(self) -> None:
-        self._sim.reap(namespace=NAMESPACE_NAME)
+        at_once = self._forced.pods if self._forced is not None else ()
+        if not at_once:
+            self._sim.reap(namespace=NAMESPACE_NAME)
+            return
+        for pod in self._store.peek_all(kinds.POD, NAMESPACE_NAME):
+            if pod_status.is_terminating(pod):
+                with self._sim.batch() if pod["metadata"]["name"] in at_once else nullcontext():
+                    self._sim.reap(pod)
 
     def _each(self, which: Any, phases: set[str], verb: Callable[..., None], **options: Any) -> None:
         """The verb for each pod that is there, by name; ``"all"`` means those in ``phases`` that are not terminating."""
         names = self._names(which, phases)
-        if self._late in names:
-            names.remove(self._late)
-            late = self._late
-            self._cluster.engine.faults.before_delete(late, lambda: self._report_succeeded(late))
+        if self._forced is not None and self._forced.order == "after-marking":
+            for late in self._forced.pods:
+                names.remove(late)
+                self._cluster.engine.faults.before_delete(late, lambda late=late: self._report_succeeded(late))
         for name in names:
             if self._store.peek(kinds.POD, name, NAMESPACE_NAME) is None:
                 continue

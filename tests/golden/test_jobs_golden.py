@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from golden import observe
+from golden.compare import difference_at
 from golden.inprocess import InProcessCluster
 from golden.orders import FORCED
-from golden.replay import Trace, replay, traces
+from golden.replay import Player, Trace, replay, traces
 
 JOB_TRACES = traces("job-*.json")
 
@@ -18,8 +20,25 @@ def test_job_trace(trace: Trace):
     assert mismatch is None, f"\n{mismatch}"
 
 
-def test_every_forced_order_is_of_a_trace_and_says_why():
-    names = {trace["name"] for trace in JOB_TRACES}
+@pytest.mark.parametrize("name", list(FORCED))
+def test_the_order_of_the_recording(name: str):
+    trace = next(trace for trace in JOB_TRACES if trace["name"] == name)
 
-    assert set(FORCED) <= names
-    assert all(forced.reason for steps in FORCED.values() for forced in steps)
+    with InProcessCluster(compat="strict") as cluster:
+        mismatch = replay(trace, cluster, FORCED[name])
+
+    assert mismatch is None, f"\n{FORCED[name].reason}\n{mismatch}"
+
+
+@pytest.mark.parametrize("name", list(FORCED))
+def test_the_usual_order_shows_something_else_there(name: str):
+    trace = next(trace for trace in JOB_TRACES if trace["name"] == name)
+    forced = FORCED[name]
+
+    with InProcessCluster(compat="strict") as cluster:
+        player = Player(cluster)
+        for step in trace["steps"][: forced.shown_at + 1]:
+            player.play(step["do"])
+        seen = observe.see(cluster.store, cluster.namespace)
+
+    assert difference_at(forced.path, forced.usual, seen) == []

@@ -195,13 +195,12 @@ class Scene:
 
     @property
     def phase(self) -> str:
-        return str((self.status.get("state") or {}).get("phase") or "")
+        return phase_of(self.status)
 
     @property
     def phases(self) -> list[str]:
         """All phases so far, in order, without repeats."""
-        seen = ((status.get("state") or {}).get("phase") or "" for status in self._statuses)
-        return [phase for phase, _ in groupby(seen) if phase]
+        return [phase for phase, _ in groupby(map(phase_of, self._statuses)) if phase]
 
     @property
     def statuses(self) -> list[Obj]:
@@ -300,6 +299,11 @@ class Scene:
 def counts_of(status: Obj) -> dict[str, int]:
     """The counters of a status that are not 0."""
     return {letter: status[field] for letter, field in LETTERS.items() if status.get(field)}
+
+
+def phase_of(status: Obj) -> str:
+    """The phase in a status; empty before the first sync."""
+    return str((status.get("state") or {}).get("phase") or "")
 
 
 def _full(pod: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scenario.notation import task
-from scenario.scene import Scene, counts_of
+from scenario.scene import Scene, counts_of, phase_of
 
 PARTITION = "volcano.sh/partition-id"
 
@@ -27,7 +27,7 @@ def test_s46_a_failed_pod_is_replaced(scene: Scene):
 def _counts_in_restarting(scene: Scene) -> dict[str, int]:
     scene.boot("ok*2", "bad*1", policies=["PodFailed->RestartPod"])
     scene.fail("bad-0")
-    return next(counts_of(status) for status in scene.statuses if status["state"]["phase"] == "Restarting")
+    return next(counts_of(status) for status in scene.statuses if phase_of(status) == "Restarting")
 
 
 def test_s46_pods_outside_the_target_are_not_counted(strict: Scene):

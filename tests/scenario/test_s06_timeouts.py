@@ -115,8 +115,9 @@ def test_s73_an_action_on_a_pod_leaves_the_timers_of_tasks(scene: Scene):
     scene.run("w-0")
     scene.wait(51)
 
-    assert scene.retries == 2
-    assert scene.created == 5
+    scene.reap()
+
+    assert (scene.retries, scene.created) == (2, 5)
 
 
 def _restart_controllers_of_a_running_job(scene: Scene) -> None:
