@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from vcnb.clock import Timer, rfc3339
 from vcnb.controllers.runtime.context import Context
+from vcnb.controllers.runtime.events import EventRecorder
 from vcnb.errors import ApiError, Conflict, NotFound
 from vcnb.local.scheduler.conf import Conf
 from vcnb.local.scheduler.explain import Fact, explain_group
@@ -55,6 +56,7 @@ class Scheduler:
         self.conf = conf or (Conf.strict() if ctx.compat == "strict" else Conf())
         self.state = ClusterState()
         self._ctx = ctx
+        self._recorder = EventRecorder(ctx.store, ctx.clock, name)
         self._serves = name
         self._pods = ctx.informers[POD]
         self._groups = ctx.informers[PODGROUP]
@@ -71,7 +73,7 @@ class Scheduler:
         self._wake.set()
 
     async def stop(self) -> None:
-        """Stop between two writes."""
+        """Stop between two writes; events recorded so far are written."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         for timer in self._timers.values():
@@ -82,6 +84,7 @@ class Scheduler:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+        await self._recorder.stop()
 
     def explain(self, namespace: str, podgroup: str) -> list[Fact]:
         """What a PodGroup is waiting for, in numbers; empty when it waits for nothing (or is not there)."""
@@ -246,7 +249,7 @@ class Scheduler:
         if pod.condition is not None:
             await self._set_conditions(pod.key, {"PodScheduled": ("True", "", "")}, nominated="")
         message = f"Successfully assigned {pod.namespace}/{pod.name} to {bind.node}"
-        self._ctx.recorder.event(obj, "Normal", "Scheduled", message)
+        self._recorder.event(obj, "Normal", "Scheduled", message)
         return True
 
     async def _bind_failed(self, bind: Bind, error: ApiError) -> None:
@@ -261,7 +264,7 @@ class Scheduler:
         if obj is None or obj["metadata"].get("uid") != pod.uid:
             return
         because = f"Pod is evicted, because of {eviction.action}"
-        self._ctx.recorder.event(obj, "Warning", "Evict", because)
+        self._recorder.event(obj, "Warning", "Evict", because)
         conditions = {
             "Ready": ("False", "Evict", because),
             "DisruptionTarget": ("True", "PreemptionByScheduler", because),
@@ -275,7 +278,7 @@ class Scheduler:
             return
         group = self._groups.get(pod.group.partition("/")[2], pod.namespace)
         if group is not None:
-            self._ctx.recorder.event(group, "Normal", "Evict", eviction.action)
+            self._recorder.event(group, "Normal", "Evict", eviction.action)
 
     async def _set_status(self, change: GroupChange) -> None:
         group = change.group
@@ -302,7 +305,7 @@ class Scheduler:
             return
         obj = self._pods.get(pod.name, pod.namespace)
         if obj is not None and reason.reason != GATED_REASON:
-            self._ctx.recorder.event(obj, "Warning", "FailedScheduling", reason.message)
+            self._recorder.event(obj, "Warning", "FailedScheduling", reason.message)
 
     async def _set_conditions(
         self, key: str, conditions: Mapping[str, tuple[str, str, str]], nominated: str | None = None
@@ -331,7 +334,7 @@ class Scheduler:
     def _tell_group(self, notice: Notice) -> None:
         obj = self._groups.get(notice.group.name, notice.group.namespace)
         if obj is not None:
-            self._ctx.recorder.event(obj, notice.type, notice.reason, notice.message)
+            self._recorder.event(obj, notice.type, notice.reason, notice.message)
             self.state.told(notice)
 
 
