@@ -121,8 +121,8 @@ def container_environment(
     own: dict[str, str] = {}
     for entry in container.get("envFrom") or ():
         prefix = entry.get("prefix") or ""
-        for key, value in _env_from(entry, sources).items():
-            own[prefix + key] = value.decode("utf-8", "surrogateescape")
+        for key, content in _env_from(entry, sources).items():
+            own[prefix + key] = content.decode("utf-8", "surrogateescape")
     for entry in container.get("env") or ():
         if entry.get("valueFrom"):
             value = _value_from(entry, pod, container, sources)
@@ -196,8 +196,10 @@ def command_line(container: Mapping[str, Any], env: Mapping[str, str]) -> list[s
     such program on this machine.
     """
     argv = [expand(str(word), env) for word in (*(container.get("command") or ()), *(container.get("args") or ()))]
-    if argv and argv[0] in _PYTHON_NAMES and (
-        is_python_image(str(container.get("image") or "")) or shutil.which(argv[0], path=env.get("PATH")) is None
+    if (
+        argv
+        and argv[0] in _PYTHON_NAMES
+        and (is_python_image(str(container.get("image") or "")) or shutil.which(argv[0], path=env.get("PATH")) is None)
     ):
         argv[0] = sys.executable
     return argv

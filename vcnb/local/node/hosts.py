@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from vcnb.local.node.layout import Layout
 from vcnb.resources.phases import POD_FINISHED
 from vcnb.store.protocol import Obj
 
-__all__ = ["hosts_text", "named_pods", "write_in_place"]
+__all__ = ["HostsFiles", "hosts_text", "machine_lines", "named_pods", "write_in_place"]
 
 _DOMAINS = ("", ".svc", ".svc.cluster.local")
 _HEAD = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
@@ -93,3 +94,40 @@ def write_in_place(path: Path, text: str) -> None:
         os.ftruncate(file, len(data))
     finally:
         os.close(file)
+
+
+class HostsFiles:
+    """One hosts file per namespace, kept true while sandboxes have it mounted."""
+
+    def __init__(
+        self, layout: Layout, pods: Callable[[], Iterable[Obj]], services: Callable[[], Iterable[Obj]]
+    ) -> None:
+        self._layout = layout
+        self._pods = pods
+        self._services = services
+        self._used: dict[str, str] = {}
+        self._stale = False
+
+    def changed(self) -> None:
+        """A pod or Service has come, changed or gone; :meth:`refresh` follows."""
+        self._stale = True
+
+    def refresh(self) -> None:
+        """Rewrite the files in use if something has changed since."""
+        if not self._stale:
+            return
+        self._stale = False
+        pods, services, machine = list(self._pods()), list(self._services()), machine_lines()
+        for namespace, before in self._used.items():
+            text = hosts_text(namespace, pods, services, machine)
+            if text != before:
+                self._used[namespace] = text
+                write_in_place(self._layout.hosts(namespace), text)
+
+    def file(self, namespace: str) -> Path:
+        """The file of a namespace, up to date."""
+        if namespace not in self._used:
+            self._used[namespace] = ""
+            self._stale = True
+        self.refresh()
+        return self._layout.hosts(namespace)

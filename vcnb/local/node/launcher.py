@@ -204,8 +204,8 @@ class Shim:
         if failure:
             os.waitpid(main, 0)
             self.main = 0
-            stage, number, text = failure.decode("utf-8", "replace").split("\0", 2)
-            raise CannotStart(stage, EXIT_CODES.get(int(number), EXIT_CANNOT_START), text)
+            stage, cause, text = failure.decode("utf-8", "replace").split("\0", 2)
+            raise CannotStart(stage, EXIT_CODES.get(int(cause), EXIT_CANNOT_START), text)
         self.report({"event": "started", "shim": self.pid, "shim_start": self.start_time})
         return True
 
@@ -328,7 +328,7 @@ def enter_namespaces(pid: int) -> None:
     flags = 0
     try:
         for name, flag in NAMESPACES.items():
-            if os.readlink(f"/proc/{pid}/ns/{name}") != os.readlink(f"/proc/self/ns/{name}"):
+            if os.stat(f"/proc/{pid}/ns/{name}").st_ino != os.stat(f"/proc/self/ns/{name}").st_ino:  # noqa: PTH116
                 flags |= flag
         pidfd = os.pidfd_open(pid)
     except OSError as error:
@@ -418,7 +418,7 @@ def children() -> list[int]:
         with open(f"/proc/{own}/task/{own}/children") as stream:  # noqa: PTH123
             return [int(pid) for pid in stream.read().split()]
     except OSError:  # a kernel without CONFIG_PROC_CHILDREN
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if parent(pid) == own]
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if parent(pid) == own]  # noqa: PTH208 - no pathlib in a shim
 
 
 def parent(pid: int) -> int:

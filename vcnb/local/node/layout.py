@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +30,9 @@ from vcnb.local.node.processes import Process, boot_id, find_process
 from vcnb.resources import names
 from vcnb.store.protocol import Obj
 
-__all__ = ["Attempt", "Exit", "Layout", "PodDirectory", "Started", "job_owner"]
+LOST_STAGE = "lost"
+
+__all__ = ["LOST_STAGE", "Attempt", "Exit", "Layout", "PodDirectory", "Started", "job_owner"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Exit:
     """``exit.json``: how an attempt ended.
 
     ``code`` is 0-255, 128+n for signal n; ``signal`` is 0 when the program exited by itself; ``stage`` and ``error``
-    tell why a program could not be started at all.
+    tell why a program could not be started at all, or (``lost``) why nobody knows how it ended.
     """
 
     code: int
@@ -66,6 +67,11 @@ class Exit:
     oom: bool = False
     stage: str = ""
     error: str = ""
+
+    @property
+    def lost(self) -> bool:
+        """The shim was killed before it could tell the end."""
+        return self.stage == LOST_STAGE
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class Attempt:
 
     @property
     def log(self) -> Path:
-        """stdout and stderr."""
+        """What the container wrote to stdout and stderr."""
         return self.path / "log"
 
     @property
@@ -159,6 +165,10 @@ class PodDirectory:
         numbers = sorted(int(name) for name in _entries(folder) if name.isdigit())
         return [Attempt(folder / str(number), number) for number in numbers]
 
+    def forget(self, attempt: Attempt) -> None:
+        """Remove an attempt that never ran, so that its number is used again."""
+        shutil.rmtree(attempt.path, ignore_errors=True)
+
     def containers(self) -> list[str]:
         """Names of the containers that were ever started."""
         return sorted(_entries(self.path / "containers"))
@@ -206,6 +216,10 @@ class Layout:
         meta = claim["metadata"]
         return self.root / "claims" / f"{meta['namespace']}_{meta['name']}_{meta['uid']}"
 
+    def claims(self) -> list[Path]:
+        """Directories of all claims, also of those that are gone."""
+        return [self.root / "claims" / name for name in sorted(_entries(self.root / "claims"))]
+
     def hosts(self, namespace: str) -> Path:
         """The hosts file of a namespace."""
         return self.root / "hosts" / namespace
@@ -242,6 +256,6 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 def _entries(folder: Path) -> list[str]:
     try:
-        return os.listdir(folder)
+        return [entry.name for entry in folder.iterdir()]
     except OSError:
         return []

@@ -63,6 +63,10 @@ class Process:
 
         loop.add_reader(self.pidfd, ended)
 
+    def close(self) -> None:
+        """Let go of a process that is not watched."""
+        os.close(self.pidfd)
+
     def forget(self, loop: asyncio.AbstractEventLoop) -> None:
         """Stop watching; the process goes on."""
         if loop.remove_reader(self.pidfd):
@@ -89,12 +93,13 @@ def kill_session(leader: int, started: int) -> list[int]:
     Returns the process ids that were killed.
     """
     killed = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
             continue
-        fields = _stat(int(entry))
+        pid = int(entry.name)
+        fields = _stat(pid)
         if fields and int(fields[3]) == leader and int(fields[19]) >= started and fields[0] != "Z":
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(int(entry), signal.SIGKILL)
-                killed.append(int(entry))
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
     return killed

@@ -100,7 +100,7 @@ def _root(placed: Sequence[Mount], *, shadowed: bool) -> Iterator[str]:
         if entry.path in _FRESH or entry.path in at:
             continue
         if entry.is_symlink():
-            yield from ("--symlink", os.readlink(entry.path), entry.path)
+            yield from ("--symlink", str(Path(entry.path).readlink()), entry.path)
         else:
             yield from ("--dev-bind-try", entry.path, entry.path)
 
@@ -126,7 +126,7 @@ def _shadow(place: str, placed: Sequence[Mount], kept: Sequence[str], mode: int 
     yield from ("--perms", f"{_mode(place) if mode is None else mode:o}", "--tmpfs", place)
     for entry in entries:
         if entry.is_symlink():
-            yield from ("--symlink", os.readlink(entry.path), entry.path)
+            yield from ("--symlink", str(Path(entry.path).readlink()), entry.path)
         elif entry.name in bound or any(_inside(path, [entry.path]) or path == entry.path for path in deeper):
             yield from ("--dev-bind-try", entry.path, entry.path)
         else:
