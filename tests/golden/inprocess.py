@@ -86,7 +86,7 @@ class InProcessEngine:
         if self.scheduling == "gang":
             from vcnb.local.scheduler import Scheduler
 
-            self.plane.add(Scheduler(self.plane.context))
+            await self.plane.add(Scheduler(self.plane.context))
         await self.plane.start()
 
     async def stop_controllers(self) -> None:
