@@ -117,9 +117,7 @@ def on_pod_updated(old: Obj, new: Obj, identity: PodIdentity, cache: JobCache, b
     return _SYNC
 
 
-def on_pod_deleted(
-    pod: Obj, identity: PodIdentity, *, known: bool, unfinished: bool, behaviour: Behaviour
-) -> Happening:
+def on_pod_deleted(identity: PodIdentity, *, known: bool, unfinished: bool, behaviour: Behaviour) -> Happening:
     """A pod is gone. ``known``: it was in the cache; ``unfinished``: it had not finished when it was asked to go."""
     if identity.marked or not known:
         return _SYNC

@@ -167,7 +167,7 @@ class Handlers:
         self._cache.delete_pod(identity)
         if not self._started:
             return
-        happening = events.on_pod_deleted(pod, identity, known=known, unfinished=unfinished, behaviour=self._behaviour)
+        happening = events.on_pod_deleted(identity, known=known, unfinished=unfinished, behaviour=self._behaviour)
         self._pod_happened(identity, pod, happening, since=0.0, gone=True)
 
     def _keep_finished(self, info: JobInfo, identity: PodIdentity, pod: Obj, *, known: bool) -> None:

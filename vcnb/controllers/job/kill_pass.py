@@ -169,9 +169,9 @@ class KillPass:
         before = phase_of(job)
         status = self._counted(info, job, plan)
         moved = self._shell.decide(row.rule, info.spec, status, cause.request) is not None
-        if target is None and (plan.pods or (moved and status["state"]["phase"] != before)):
-            if not _ends(before, status["state"]["phase"]):
-                status["version"] = status.get("version", 0) + 1
+        after = phase_of({"status": status})
+        if target is None and (plan.pods or (moved and not _ends(before, after))):
+            status["version"] = status.get("version", 0) + 1
         if cause.request.command:
             status["executedCommands"] = [*executed_commands(stored), cause.request.command][-_COMMANDS_KEPT:]
         if moved:

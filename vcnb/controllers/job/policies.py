@@ -57,12 +57,11 @@ def _first(policies: Iterable[Policy], request: Request, behaviour: Behaviour) -
 
 
 def _matches(policy: Policy, request: Request) -> bool:
-    event = request.event
+    event, by_event = request.event, False
     if event and policy.events and (event in policy.events or JobEvent.ANY in policy.events):
         # A pod is Pending at first anyway: without a timeout the policy would act on every pod that is made.
-        if event != JobEvent.POD_PENDING or policy.timeout is not None:
-            return True
-    return policy.exit_code is not None and policy.exit_code == request.exit_code
+        by_event = event != JobEvent.POD_PENDING or policy.timeout is not None
+    return by_event or (policy.exit_code is not None and policy.exit_code == request.exit_code)
 
 
 def is_watched(spec: JobSpec, event: str, exit_code: int) -> bool:

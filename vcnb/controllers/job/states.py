@@ -87,10 +87,14 @@ class Row:
 
 def _go(phase: JobPhase, retries: int = 0) -> Decide:
     outcome = Outcome(phase, retries)
-    return lambda spec, status, behaviour: outcome
+
+    def decide(_spec: JobSpec, _status: Status, _behaviour: Behaviour) -> Outcome:
+        return outcome
+
+    return decide
 
 
-def _start(spec: JobSpec, status: Status, behaviour: Behaviour) -> Outcome | None:
+def _start(spec: JobSpec, status: Status, _behaviour: Behaviour) -> Outcome | None:
     started = status.get("running", 0) + status.get("succeeded", 0) + status.get("failed", 0)
     return Outcome(JobPhase.RUNNING) if spec.min_available <= started else None
 
@@ -110,7 +114,7 @@ def _progress(spec: JobSpec, status: Status, behaviour: Behaviour) -> Outcome | 
 
 
 def _end(spec: JobSpec, status: Status, behaviour: Behaviour) -> Outcome:
-    """Every pod has finished: did enough of them, and of each task's, succeed?"""
+    """Every pod has finished: Completed when enough of them, and of each task's, succeeded."""
     succeeded = status.get("succeeded", 0)
     if _some_task_failed(spec, status, behaviour):
         return Outcome(JobPhase.FAILED)
@@ -143,7 +147,7 @@ def _own_minimum(task: Task) -> int:
     return min(minimum, 1) if minimum == task.replicas else minimum
 
 
-def _restarted(spec: JobSpec, status: Status, behaviour: Behaviour) -> Outcome | None:
+def _restarted(spec: JobSpec, status: Status, _behaviour: Behaviour) -> Outcome | None:
     if status.get("retryCount", 0) >= spec.max_retry:
         return Outcome(JobPhase.FAILED)
     if spec.replicas - status.get("terminating", 0) >= status.get("minAvailable", 0):
@@ -154,7 +158,7 @@ def _restarted(spec: JobSpec, status: Status, behaviour: Behaviour) -> Outcome |
 def _once_dead(phase: JobPhase) -> Decide:
     outcome = Outcome(phase)
 
-    def decide(spec: JobSpec, status: Status, behaviour: Behaviour) -> Outcome | None:
+    def decide(_spec: JobSpec, status: Status, _behaviour: Behaviour) -> Outcome | None:
         alive = status.get("terminating", 0) or status.get("pending", 0) or status.get("running", 0)
         return None if alive else outcome
 

@@ -22,6 +22,7 @@ from vcnb.controllers.job.spec import Task
 from vcnb.controllers.job.states import Rule
 from vcnb.controllers.job.status import phase_of
 from vcnb.controllers.job.sync import Diff, Missing, diff_pods, synced_status
+from vcnb.errors import VcnbError
 from vcnb.resources import names
 from vcnb.resources.phases import JobPhase
 from vcnb.store.protocol import Obj
@@ -163,7 +164,7 @@ class SyncPass:
         surplus = [entry.pod for entry in diff.surplus]
         if not surplus:
             return
-        errors = []
+        errors: list[VcnbError] = []
         if self._shell.behaviour.mark_surplus:
             surplus, errors = await self._shell.mark_pods(surplus)
         gone, failed = await self._shell.delete_pods(surplus)
@@ -196,11 +197,8 @@ class SyncPass:
         moved = self._shell.decide(rule, info.spec, status, cause.request) is not None
         if behaviour.stay_pending and well:
             _clear_reason(status)
-        if behaviour.write_only_changes:
-            changed = status != base
-        else:
-            # Upstream compares an empty map of tasks with none, and finds a difference.
-            changed = status != base or "taskStatusCount" not in status
+        # Upstream compares an empty map of tasks with none, and finds a difference.
+        changed = status != base or not (behaviour.write_only_changes or "taskStatusCount" in status)
         if not changed:
             return
         if moved or not behaviour.stamp_on_change:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 __all__ = ["fnv1_32", "worker_of"]
 
 _OFFSET = 2166136261
@@ -16,6 +18,7 @@ def fnv1_32(data: bytes) -> int:
     return value
 
 
+@lru_cache(maxsize=65536)
 def worker_of(key: str, workers: int) -> int:
     """The worker for ``<namespace>/<name>``, from 0. Source: Volcano job controller, routing of requests."""
     return fnv1_32(key.encode()) % workers if workers > 1 else 0
