@@ -8,7 +8,7 @@ costs the same however many objects there are. With a ``journal`` every change i
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from vcnb.clock import Clock, rfc3339
@@ -271,6 +271,15 @@ class MemoryStore:
         return old if old["metadata"].get("finalizers") else self._remove(shelf, old, old, announced=False)
 
     # How it is done
+
+    def _restore(self, objects: Iterable[tuple[str, str, str, Obj]], version: int) -> None:
+        """Begin with what a journal holds: (plural, namespace, name, object). Earlier changes are not known."""
+        for plural, namespace, name, obj in objects:
+            self._shelves[plural].objects.put(namespace, name, obj)
+            version = max(version, int(obj["metadata"]["resourceVersion"]))
+        self._version = version
+        for shelf in self._shelves.values():
+            shelf.history = History(shelf.history.limit, version)
 
     def _shelf(self, kind: Kind) -> _Shelf:
         if self._closed:
