@@ -167,6 +167,6 @@ def test_scheduling_trace(trace: Trace):
         }
     if trace["name"] not in ENDS_EARLY:
         missing = {
-            (kind, type, reason) for kind, type, reason, message in trace["events"] if "Binding" not in message
+            (kind, severity, reason) for kind, severity, reason, message in trace["events"] if "Binding" not in message
         } - happened
         assert not missing

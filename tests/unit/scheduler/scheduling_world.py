@@ -104,9 +104,7 @@ class World:
         return max(conditions, key=lambda found: found.time).type if conditions else ""
 
     def bound(self, job: str = "") -> list[str]:
-        return sorted(
-            pod.name for pod in self.pods.values() if pod.node and (not job or pod.group == f"{NS}/{job}")
-        )
+        return sorted(pod.name for pod in self.pods.values() if pod.node and (not job or pod.group == f"{NS}/{job}"))
 
     def waiting(self, job: str = "") -> dict[str, tuple[str, str] | None]:
         return {

@@ -104,9 +104,7 @@ def nonzero(amounts):
 
 
 def members(state, line):
-    return {
-        queue: [key for _, key in getattr(state, line).members(queue)] for queue in getattr(state, line).queues()
-    }
+    return {queue: [key for _, key in getattr(state, line).members(queue)] for queue in getattr(state, line).queues()}
 
 
 def test_a_thousand_equal_jobs_that_wait_are_one_try():
