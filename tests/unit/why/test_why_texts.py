@@ -42,8 +42,8 @@ def case(make: Callable[[], str]) -> Callable[[], str]:
     return make
 
 
-def fact(text: str, *, never: bool = False, jobs: tuple = ()) -> SimpleNamespace:
-    return SimpleNamespace(text=text, never=never, jobs=jobs)
+def fact(text: str, *, never: bool = False, jobs: tuple = (), code: str = "") -> SimpleNamespace:
+    return SimpleNamespace(text=text, never=never, jobs=jobs, code=code)
 
 
 def unplaced(name: str, reason: str, message: str, **more) -> dict:
@@ -95,7 +95,7 @@ def no_podgroup_yet():
 def admission_no_room():
     facts = [
         fact("It needs 6 cpu; the machine has free 2 cpu. Held by other, big.", jobs=("other", "big")),
-        fact("1 job of queue 'default' goes first: early."),
+        fact("1 job of queue 'default' goes first: early.", jobs=("early",), code="others go first"),
     ]
     return ask(job("Pending"), podgroup=group(cpu="6", memory="12Gi"), facts=facts)
 

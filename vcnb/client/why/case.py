@@ -19,6 +19,8 @@ _STARTED = re.compile(r"Start to execute action (?P<action>\w+)")
 _DELAYED = re.compile(r"Execute action (?P<action>\w+) after (?P<delay>\S+)")
 _GIVEN_UP = re.compile(r"failed on action (?P<action>\w+) for retry limit reached")
 _COMMAND = re.compile(r"Start to execute command (?P<action>\w+)")
+_BEHIND = "others go first"
+"""The scheduler's code for jobs that are admitted before this one."""
 _SAME_MOMENT = 2.0
 """Seconds within which a Command and the action that it asked for are reported."""
 
@@ -108,9 +110,9 @@ class Case:
         return seconds_of((self.job.status.get("state") or {}).get("lastTransitionTime"))
 
     def lasting(self) -> str:
-        """How long the job has been in its phase (from its creation when it has none), or "" when nothing tells."""
+        """How long the job has been in its phase (since its creation when it has none); "" for less than a second."""
         since = self.entered() if self.phase else self.job.created
-        return span(self.now - since) if since is not None else ""
+        return span(self.now - since) if since is not None and self.now - since >= 1 else ""
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
@@ -235,8 +237,9 @@ class Case:
 
     @property
     def rivals(self) -> list[str]:
-        """Names of jobs that hold the room, the largest first."""
-        return list(dict.fromkeys(name for fact in self.snapshot.facts for name in getattr(fact, "jobs", ())))
+        """Names of jobs that hold the room, the largest first; not those that only stand before this one in the line."""
+        facts = [fact for fact in self.snapshot.facts if str(getattr(fact, "code", "")) != _BEHIND]
+        return list(dict.fromkeys(name for fact in facts for name in getattr(fact, "jobs", ())))
 
 
 def _fact_text(fact: Any) -> str:
