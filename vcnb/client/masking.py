@@ -10,18 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from vcnb.resources.masking import MASK, looks_secret
 from vcnb.resources.names import LAST_APPLIED
 
 __all__ = ["MASK", "hide", "looks_secret", "masked", "secret_values"]
 
-MASK = "****"
 MIN_LENGTH = 4
 """Shorter values are not searched for in texts: hiding every ``1`` would hide nothing and destroy the text."""
 
-_SECRET_NAME = re.compile(
-    r"TOKEN|PASSW|PASSPHRASE|SECRET|KEY|CREDENTIAL|PRIVATE|(?:^|_)(?:PASS|PWD|AUTH)(?:$|_)", re.IGNORECASE
-)
-_NOT_SECRET = frozenset({"PWD", "OLDPWD"})
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 """A variable as a key of a mapping (``env={"HF_TOKEN": ...}``, a ConfigMap); fields of manifests are never spelled so."""
 _URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
@@ -31,13 +27,8 @@ _FLAG = re.compile(
 )
 
 
-def looks_secret(name: str) -> bool:
-    """Whether a variable of that name surely holds a secret: TOKEN, PASSWORD, SECRET, KEY, CREDENTIAL ... in its name."""
-    return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
-
-
 def masked(obj: Any) -> Any:
-    """The object with every secret value replaced by ``****``; parts without secrets are the very same ones.
+    """The object with every secret value replaced by ``******``; parts without secrets are the very same ones.
 
     Masked are variables with a secret name (``{name, value}`` pairs, and keys in capitals), ``data`` of a Secret, passwords
     in URLs, arguments such as ``--ssh-private-key=...`` or ``--token ...``, and all of these inside the annotation that
@@ -118,7 +109,7 @@ def _values(obj: Any) -> Iterator[str]:
 
 
 def hide(text: str, values: Iterable[str]) -> str:
-    """A text with these values, and passwords in URLs, replaced by ``****``."""
+    """A text with these values, and passwords in URLs, replaced by ``******``."""
     for value in values:
         text = text.replace(value, MASK)
     return _URL_PASSWORD.sub(rf"\1:{MASK}@", text)

@@ -1,7 +1,8 @@
 """Hiding values that look secret wherever objects are shown: reprs, descriptions, errors, HTML.
 
-What counts: the value of an environment variable whose name contains TOKEN, PASSWORD, SECRET or KEY (any case), and
-the data of a Secret. Stored objects are never masked.
+What counts: the value of an environment variable whose name contains TOKEN, PASSWORD, SECRET, KEY, CREDENTIAL and the
+like (any case), and the data of a Secret. Stored objects are never masked. What is hidden in texts and arguments as well:
+``vcnb.client.masking``.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from vcnb.resources.paths import Step
 __all__ = ["MASK", "is_secret_at", "looks_secret", "masked"]
 
 MASK: Final = "******"
-_SECRET_NAME: Final = re.compile("token|passw|secret|key|credential", re.IGNORECASE)
+_SECRET_NAME: Final = re.compile(
+    r"token|passw|passphrase|secret|key|credential|private|(?:^|_)(?:pass|pwd|auth)(?:$|_)", re.IGNORECASE
+)
+_WORKING_DIRECTORIES: Final = frozenset({"PWD", "OLDPWD"})
 
 
 def looks_secret(name: str) -> bool:
     """Whether an environment variable of that name should not be shown."""
-    return _SECRET_NAME.search(name) is not None
+    return name not in _WORKING_DIRECTORIES and _SECRET_NAME.search(name) is not None
 
 
 def masked(obj: Any) -> Any:
