@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from vcnb.local.scheduler import shares
 from vcnb.local.scheduler.actions.enqueue import Paper, ordered
-from vcnb.local.scheduler.amounts import Amounts, exceeding, in_words, listing, plus, subtract
+from vcnb.local.scheduler.amounts import Amounts, exceeding, in_words, listing, minus, plus, subtract
 from vcnb.local.scheduler.conf import Conf
 from vcnb.local.scheduler.state import ClusterState, GroupState, QueueState
 from vcnb.local.scheduler.values import PENDING, PodGroup, Snapshot
@@ -33,6 +33,7 @@ class Code(StrEnum):
     QUEUE_FULL = "queue is full"
     BEHIND = "others go first"
     TOO_FEW_PODS = "too few pods"
+    GANG = "the rest of its gang is missing"
     GATED = "pods are gated"
     NO_ROOM = "pods find no room"
     WAITS_FOR_REST = "only a part runs"
@@ -136,29 +137,46 @@ def _gang_need(group: GroupState) -> Amounts:
 
 def _waits_for_admission(state: ClusterState, conf: Conf, group: GroupState, queue: QueueState) -> list[Fact]:
     paper = Paper(state, conf.overcommit)
-    need = group.group.min_resources or {}
     assert queue.queue is not None
-    name = queue.queue.name
+    name, cap = queue.queue.name, paper.cap(queue)
+    gang = _flow_gang(state, group)
+    if len(gang) < group.group.gang_size:
+        missing = group.group.gang_size - len(gang)
+        text = f"It starts together with {_jobs(missing)} of gang {group.group.gang!r} still to be made."
+        return [Fact(Code.GANG, text)]
+    need: Amounts = {}
+    for member in gang:
+        need = plus(need, member.group.min_resources or {})
     facts = []
-    short = paper.beyond_machine(need)
-    if short:
-        free = {resource: max(paper.machine_room(resource), 0) for resource in ordered(need)}
+    if short := paper.beyond_machine(need):
+        idle = minus(state.total, state.used)
+        free = {
+            resource: max(min(paper.machine_room(resource), idle.get(resource, 0)), 0) for resource in ordered(need)
+        }
         blocking = _holders(state, short, group.key)
-        text = _has(short, need, free, "the machine has free") + _held_by(blocking)
-        facts.append(Fact(Code.MACHINE_FULL, text, need, free, jobs=blocking))
-    short = paper.beyond_queue(queue, need)
-    if short and not facts:
-        cap = paper.cap(queue)
+        limit = listing(in_words(resource, cap.get(resource, 0)) for resource in short)
+        has = _has(short, need, free, "the machine has free")
+        text = f"{has} Queue {name!r} may hold {limit}.{_held_by(blocking)}"
+        facts.append(Fact(Code.MACHINE_FULL, text, need, free, cap, blocking))
+    elif short := paper.beyond_queue(queue, need):
         free = {resource: max(paper.queue_room(queue, resource), 0) for resource in ordered(need)}
         blocking = _holders(state, short, group.key, name)
-        share = ", ".join(in_words(resource, cap.get(resource, 0)) for resource in short)
-        text = f"{_has(short, need, free, f'queue {name!r} has free')} of its {share}{_held_by(blocking)}"
-        facts.append(Fact(Code.QUEUE_FULL, text.replace(". of", " of"), need, free, cap, blocking))
+        limit = listing(in_words(resource, cap.get(resource, 0)) for resource in short)
+        has = _has(short, need, free, f"queue {name!r}, which may hold {limit}, has free")
+        facts.append(Fact(Code.QUEUE_FULL, has + _held_by(blocking), need, free, cap, blocking))
     ahead = _ahead(state, group)
     if ahead:
-        text = f"{_count(ahead)} of queue {name!r} {'goes' if len(ahead) == 1 else 'go'} first: {_names(ahead)}."
+        go = "goes" if len(ahead) == 1 else "go"
+        text = f"{_jobs(len(ahead))} of queue {name!r} {go} first: {_names(ahead)}."
         facts.append(Fact(Code.BEHIND, text, jobs=tuple(ahead)))
     return facts
+
+
+def _flow_gang(state: ClusterState, group: GroupState) -> list[GroupState]:
+    """The group and those of its flow gang that are there."""
+    spec = group.group
+    members = state.gangs.get(f"{spec.namespace}/{spec.gang}", {group.key}) if spec.gang else {group.key}
+    return [state.groups[key] for key in sorted(members)]
 
 
 def _ahead(state: ClusterState, group: GroupState) -> list[str]:
@@ -200,9 +218,9 @@ def _waits_for_nodes(state: ClusterState, group: GroupState, queue: QueueState) 
         return [beyond]
     blocking = _holders(state, short, group.key)
     code = Code.WAITS_FOR_REST if group.is_ready else Code.NO_ROOM
-    pods = "1 pod" if waiting == 1 else f"{waiting} pods"
+    pods = "1 pod still waits" if waiting == 1 else f"{waiting} pods still wait"
     detail = _has(short, need, free, "the machine has free") if short else _full_nodes(state, waiting)
-    return [Fact(code, f"{pods} still wait for room: {detail}{_held_by(blocking)}", need, free, jobs=blocking)]
+    return [Fact(code, f"{pods} for room: {detail}{_held_by(blocking)}", need, free, jobs=blocking)]
 
 
 def _beyond_share(state: ClusterState, group: GroupState, queue: QueueState) -> Fact | None:
@@ -231,7 +249,7 @@ def _full_nodes(state: ClusterState, waiting: int) -> str:
         if (node := state.nodes[name]).node is not None
     )
     if free < waiting:
-        return f"all nodes together have places for {free} more pods."
+        return f"all nodes together have {free} places left, {waiting} are needed."
     return "no single node has enough free."
 
 
@@ -286,5 +304,5 @@ def _names(names: list[str]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _count(names: list[str]) -> str:
-    return "1 job" if len(names) == 1 else f"{len(names)} jobs"
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count} jobs"
