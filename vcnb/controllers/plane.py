@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from vcnb.clock import Clock
+from vcnb.controllers.flow import FlowController, TemplateController
 from vcnb.controllers.job.controller import JobController
 from vcnb.controllers.queue import QueueController
 from vcnb.controllers.runtime.context import Compat, Context, Controller
@@ -35,7 +36,7 @@ COMPONENT = "vc-controller-manager"
 
 
 class ControlPlane:
-    """Runs the controllers of Jobs, their time to live, owner references, queues and further ones that are added.
+    """Runs the controllers of Jobs, JobFlows, JobTemplates, time to live, owner references, queues, and others added.
 
     ``compat="strict"`` behaves exactly as Volcano does. ``workers`` Jobs are worked on side by side; a failing request is
     tried again quickly ``max_requeue`` times. ``hold`` holds back plain counting of pods for so many seconds, to save
@@ -57,7 +58,14 @@ class ControlPlane:
         self.recorder = EventRecorder(store, clock, COMPONENT)
         self.context = Context(store, clock, self.informers, self.recorder, compat)
         self.jobs = JobController(self.context, workers=workers, max_requeue=max_requeue, hold=hold)
-        self._controllers: list[Controller] = [self.jobs, TtlController(self.context), QueueController(self.context)]
+        self.flows = FlowController(self.context, max_requeue=max_requeue)
+        self._controllers: list[Controller] = [
+            self.jobs,
+            self.flows,
+            TemplateController(self.context),
+            TtlController(self.context),
+            QueueController(self.context),
+        ]
         self._garbage: Controller | None = None
         if collect_garbage and GarbageCollector is not None:
             self._garbage = GarbageCollector(self.context)
