@@ -364,7 +364,8 @@ class MemoryStore:
         else:
             if kind.status:
                 new = _with_status(new, old)
-            new = self._admitted("UPDATE", new, old) if self.admit is not None and new is not old else new
+            if self.admit is not None and new is not old:
+                new = shared(self._admitted("UPDATE", new, old), old)
         changed = _changed(new, old)
         if not changed:
             return old
@@ -445,14 +446,11 @@ def _with_status(obj: Obj, source: Obj) -> Obj:
 
 
 def _changed(new: Obj, old: Obj) -> set[str]:
-    """The top-level fields that differ."""
+    """The top-level fields that differ; ``new`` shares with ``old`` what is equal, so identity tells."""
     if new is old:
         return set()
     changed = {field for field in old if field not in new}
-    for field, item in new.items():
-        before = old.get(field, changed)
-        if item is not before and (before is changed or shared(item, before) is not before):
-            changed.add(field)
+    changed.update(field for field, item in new.items() if item is not old.get(field, changed))
     return changed
 
 

@@ -33,7 +33,7 @@ def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str
                 changed = dict(target) if changed is None else changed
                 del changed[key]
             continue
-        if isinstance(value, Mapping):
+        if type(value) is dict or isinstance(value, Mapping):
             after: Any = merge_patch(before if isinstance(before, Mapping) else {}, value)
         else:
             after = plain(value) if before is _MISSING else shared(value, before)
