@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 from vcnb.admission.defaults import cronjob_defaults
 from vcnb.admission.findings import Findings, near
 from vcnb.admission.jobtemplate import check_later_job
-from vcnb.admission.naming import qualified_name
 from vcnb.admission.reading import Draft, mapping, text
 from vcnb.admission.schedule import ScheduleError, parse_schedule
 from vcnb.admission.template import check_labels
@@ -39,8 +38,6 @@ def review_cronjob(cronjob: Draft, raw: Mapping[str, Any], world: World, finding
             "metadata.name",
             f"{name!r} has {len(name)} characters; at most {_MAX_NAME} leave room for the time in its jobs' names",
         )
-    elif name and (wrong := qualified_name(name)):
-        findings.refuse("metadata.name", f"cannot name a CronJob: {wrong}")
     if findings.strict:
         template = mapping(spec.get("jobTemplate"))
         check_labels(mapping(template.get("metadata")), "spec.jobTemplate.metadata", findings)

@@ -69,6 +69,7 @@ def test_job_names_and_labels_have_63_characters() -> None:
     assert only(create(flow(node("a" * 23), name=long)))[0] == "spec.flows[0].name"
     assert only(create(flow(node("a" * 21, retry={"limit": 1}), name=long)))[0] == "spec.flows[0].name"
     assert only(create(flow(node("a"), name="f" * 56), A))[0] == "metadata.name"
+    assert only(create(flow(node("a"), name="my.flow"), A))[0] == "metadata.name"
     assert only(create(flow(node("a", templateRef="t" * 56))))[0] == "spec.flows[0].templateRef"
 
 

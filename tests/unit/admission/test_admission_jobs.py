@@ -330,6 +330,12 @@ def test_paths_that_the_controller_mounts_itself() -> None:
     assert "plugin svc" in answer.problems[1].message
 
 
+def test_the_mount_path_of_plugin_svc_as_a_volume_of_the_job() -> None:
+    answer = create(job(plugins={"svc": []}, volumes=[{"mountPath": "/etc/volcano", "volumeClaimName": "data"}]))
+
+    assert only(answer)[0] == "spec.volumes[0].mountPath"
+
+
 def test_an_iteration_that_is_neither_any_nor_all() -> None:
     obj = job(task("a"), task("b", dependsOn={"name": ["a"], "iteration": "any "}))
 

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from unit.admission.samples import container, create, job, only, pod, task
 
+from vcnb.admission.findings import Findings
+from vcnb.admission.template import check_pod_spec
+
 SPEC = "spec.tasks[0].template.spec"
 FIRST = f"{SPEC}.containers[0]"
 
@@ -136,14 +139,29 @@ def test_refused(obj: Any, path: str) -> None:
     assert message
 
 
-def test_mount_paths_are_unique_in_a_container() -> None:
-    mounts = [{"name": "v", "mountPath": "/d"}, {"name": "v", "mountPath": "/d"}]
-    spec = of(containers=[container(volumeMounts=mounts)], volumes=[{"name": "v", "emptyDir": {}}])
+WITHOUT_SCHEMA: list[tuple[str, Any, str]] = [
+    ("env without a name", {"env": [{"name": ""}]}, "env[0].name"),
+    ("mount without a volume", {"volumeMounts": [{"name": "", "mountPath": "/d"}]}, "volumeMounts[0].name"),
+    ("mount without a path", {"volumeMounts": [{"name": "v", "mountPath": ""}]}, "volumeMounts[0].mountPath"),
+    (
+        "mounted twice",
+        {"volumeMounts": [{"name": "v", "mountPath": "/d"}, {"name": "v", "mountPath": "/d"}]},
+        "volumeMounts[1].mountPath",
+    ),
+    ("no quantity", {"resources": {"limits": {"cpu": "lots"}}}, "resources.limits.cpu"),
+    ("no resource", {"resources": {"limits": {"a b/c": 1}}}, 'resources.limits["a b/c"]'),
+]
 
-    assert f"{FIRST}.volumeMounts[1].mountPath" in {
-        problem.path.replace("[1]", "[1].mountPath") if problem.path.endswith("[1]") else problem.path
-        for problem in create(spec).problems
-    }
+
+@pytest.mark.parametrize(
+    ("fields", "path"), [row[1:] for row in WITHOUT_SCHEMA], ids=[row[0] for row in WITHOUT_SCHEMA]
+)
+def test_what_the_schema_mostly_says_first(fields: Any, path: str) -> None:
+    findings = Findings()
+
+    check_pod_spec(pod(containers=[container(**fields)], volumes=[{"name": "v"}]), "spec", findings)
+
+    assert [problem.path for problem in findings.problems] == [f"spec.containers[0].{path}"]
 
 
 def test_a_near_name_is_suggested() -> None:
