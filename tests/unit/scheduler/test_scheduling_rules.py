@@ -545,8 +545,8 @@ def test_a_node_is_read():
 def test_rows_are_walked_in_order_and_left_once_turned_away():
     line = WaitingLine()
     for number, (key, row) in enumerate([("a", "small"), ("b", "large"), ("c", "small"), ("d", "large")]):
-        line.put(key, "q", row, (0, 0, float(number), key))
-    line.put("z", "q", "small", (-5, 0, 9.0, "z"))
+        line.put(key, "q", row, (0, 0, float(number), number))
+    line.put("z", "q", "small", (-5, 0, 9.0, 9))
 
     walk = line.walk("q", {"c"}, all_rows=True, every_group=False)
 
@@ -561,8 +561,8 @@ def test_rows_are_walked_in_order_and_left_once_turned_away():
 
 def test_a_group_stands_in_one_place():
     line = WaitingLine()
-    line.put("a", "q", "row", (0, 0, 1.0, "a"))
-    line.put("a", "r", "row", (0, 0, 1.0, "a"))
+    line.put("a", "q", "row", (0, 0, 1.0, 1))
+    line.put("a", "r", "row", (0, 0, 1.0, 1))
 
     assert line.queues() == ["r"]
     line.drop("a")

@@ -56,6 +56,20 @@ PHASES: tuple[tuple[str, Callable[[Facts], bool]], ...] = (
     ("Pending", lambda _: True),
 )
 
+
+class _Histogram:
+    """The text that counts a group's pods, written when it is first asked for: most groups need none."""
+
+    def __init__(self, candidate: Candidate, counts: dict[str, int]) -> None:
+        self._candidate = candidate
+        self._counts = counts
+        self._text = ""
+
+    def __call__(self) -> str:
+        self._text = self._text or histogram(self._candidate, self._counts)
+        return self._text
+
+
 _WAITING_PHASES = frozenset({"", "Pending", "Inqueue", "Unknown"})
 _INSTANT = 1e-6
 
@@ -76,7 +90,7 @@ def _close_group(session: Session, candidate: Candidate, transition: str) -> Non
     group = candidate.group
     counts = candidate.counts()
     started = candidate.started(counts)
-    text = histogram(candidate, counts)
+    text = _Histogram(candidate, counts)
     new = _condition(candidate, counts, text)
     facts = Facts(
         phase=candidate.phase,
@@ -101,7 +115,7 @@ def _close_group(session: Session, candidate: Candidate, transition: str) -> Non
     _tell_pods(session, candidate, text)
 
 
-def _condition(candidate: Candidate, counts: dict[str, int], text: str) -> Condition | None:
+def _condition(candidate: Candidate, counts: dict[str, int], text: _Histogram) -> Condition | None:
     """The condition that this pass sets: Scheduled, Unschedulable, or none."""
     pods = len(candidate.group.pods)
     if not pods:
@@ -113,7 +127,7 @@ def _condition(candidate: Candidate, counts: dict[str, int], text: str) -> Condi
     if not waiting and candidate.ready_count + counts.get(RELEASING, 0) >= minimum:
         return None  # only terminating pods stand between it and its gang
     missing = minimum - candidate.ready_count - fitting(candidate)
-    return Condition(UNSCHEDULABLE, "NotEnoughResources", unschedulable(missing, pods, text))
+    return Condition(UNSCHEDULABLE, "NotEnoughResources", unschedulable(missing, pods, text()))
 
 
 def _with_condition(
@@ -133,7 +147,13 @@ def _with_condition(
 
 
 def _tell(
-    session: Session, candidate: Candidate, status: GroupStatus, counts: dict[str, int], text: str, *, changed: bool
+    session: Session,
+    candidate: Candidate,
+    status: GroupStatus,
+    counts: dict[str, int],
+    text: _Histogram,
+    *,
+    changed: bool,
 ) -> None:
     """Events on the group, each once per change."""
     group = candidate.group
@@ -141,14 +161,14 @@ def _tell(
     if status.phase in _WAITING_PHASES:
         if not pods and not session.conf.announce_empty:
             return
-        message = unschedulable(counts.get(PENDING, 0), pods, text)
+        message = unschedulable(counts.get(PENDING, 0), pods, text())
         if message != group.last_event:
             session.outcome.notices.append(Notice(group.group, "Warning", "Unschedulable", message))
     elif changed and group.last_event != READY_MESSAGE:
         session.outcome.notices.append(Notice(group.group, "Normal", "Scheduled", READY_MESSAGE))
 
 
-def _tell_pods(session: Session, candidate: Candidate, text: str) -> None:
+def _tell_pods(session: Session, candidate: Candidate, text: _Histogram) -> None:
     """Why each waiting pod waits.
 
     In a large group the texts of pods that were not touched are left for later when they were rewritten only just now:
@@ -170,9 +190,9 @@ def _tell_pods(session: Session, candidate: Candidate, text: str) -> None:
         _tell_each(session, candidate, [key for _, key in line if key not in candidate.bound], text)
 
 
-def _tell_each(session: Session, candidate: Candidate, keys: list[str], text: str) -> None:
+def _tell_each(session: Session, candidate: Candidate, keys: list[str], text: _Histogram) -> None:
     for key in keys:
         pod = candidate.group.pods[key]
-        reason, message, nominated = pod_reason(candidate, pod, text)
+        reason, message, nominated = pod_reason(candidate, pod, text())
         if pod.condition != (reason, message):
             session.outcome.pods.append(PodReason(pod, reason, message, nominated))

@@ -8,7 +8,7 @@ from typing import Any
 
 from vcnb.clock import parse_time
 from vcnb.local.scheduler import values
-from vcnb.local.scheduler.amounts import compared, parse_amounts
+from vcnb.local.scheduler.amounts import Amounts, compared, parse_amounts
 from vcnb.local.scheduler.values import Condition, Demand, GroupStatus, Node, Pod, PodGroup, PriorityClass, Queue
 from vcnb.resources.views.pods import pod_requests
 from vcnb.store.protocol import Obj
@@ -54,11 +54,27 @@ def _number(text: Any, default: int = 0) -> int:
         return default
 
 
+_REQUESTS: dict[str, Amounts] = {}
+_MOST_REQUESTS = 4096
+
+
+def _request(spec: Mapping[str, Any]) -> Amounts:
+    """What the pod asks for, without zeros. Pods of one task ask for the same, so it is worked out once."""
+    fields = [container.get("resources") for container in spec.get("containers") or ()]
+    key = repr((fields, spec.get("initContainers"), spec.get("overhead")))
+    found = _REQUESTS.get(key)
+    if found is None:
+        if len(_REQUESTS) >= _MOST_REQUESTS:
+            _REQUESTS.clear()
+        found = _REQUESTS[key] = {name: amount.millis for name, amount in pod_requests(spec).items() if amount}
+    return found
+
+
 def _demand(meta: Mapping[str, Any], spec: Mapping[str, Any]) -> Demand:
     annotations, labels = meta.get("annotations") or {}, meta.get("labels") or {}
     return values.demand(
         annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or "",
-        {name: amount.millis for name, amount in pod_requests(spec).items() if amount},
+        _request(spec),
         spec.get("nodeSelector"),
         spec.get("affinity"),
         tuple(spec.get("tolerations") or ()),
@@ -133,7 +149,8 @@ def reread_pod(before: Pod, old: Obj, new: Obj) -> Pod | None:
         for field in ("containers", "initContainers", "schedulingGates", "priority", "tolerations"):
             if old_spec.get(field) != new_spec.get(field):
                 return None
-    return before._replace(status=_status(new), node=new_spec.get("nodeName") or "", condition=_unscheduled(new))
+    fields = (*before[:5], _status(new), new_spec.get("nodeName") or "", *before[7:14], _unscheduled(new), before.ours)
+    return Pod._make(fields)
 
 
 def _conditions(status: Mapping[str, Any]) -> tuple[Condition, ...]:

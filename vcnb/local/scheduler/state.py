@@ -35,6 +35,7 @@ from vcnb.local.scheduler.waiting import Order, WaitingLine
 __all__ = ["ClusterState", "GroupState", "NodeState", "PodOrder", "QueueState"]
 
 PodOrder: TypeAlias = tuple[int, int, float, str]
+"""Sort key of a pod in its job; see ``Pod.order``."""
 
 _HOLDING = frozenset({BOUND, RUNNING})  # allocated: what a queue is charged for
 _READY = frozenset({BOUND, RUNNING, SUCCEEDED})
@@ -72,6 +73,8 @@ class GroupState:
         self.minima: Mapping[str, int] = {}
         """Role minima that count: none where minMember is below their sum."""
         self.priority = 0
+        self.serial = 0
+        """The how-manieth group it is that was seen."""
         self.pods: dict[str, Pod] = {}
         self.counts: dict[str, int] = {}
         self.roles: dict[tuple[str, str], int] = {}
@@ -138,8 +141,8 @@ class GroupState:
 
     @property
     def order(self) -> Order:
-        """Priority, then groups that are not ready, then age."""
-        return (-self.priority, 1 if self.is_ready else 0, self.group.created, self.group.uid)
+        """Priority, then groups that are not ready, then age; of the same age the one that was seen first."""
+        return (-self.priority, 1 if self.is_ready else 0, self.group.created, self.serial)
 
     @property
     def has_requests_pending(self) -> bool:
@@ -163,7 +166,7 @@ class GroupState:
             tuple(sorted(self.minima.items())),
         )
 
-    def count(self, pod: Pod, sign: int) -> None:
+    def count(self, key: str, pod: Pod, sign: int) -> None:
         """Add (1) or take out (-1) a pod in all counts and sums."""
         status, demand = pod.status, pod.demand
         _tally(self.counts, status, sign)
@@ -174,23 +177,23 @@ class GroupState:
         elif status == PENDING:
             change(self.pending_request, demand.request)
             if pod.gated:
-                (self.gated.add if sign > 0 else self.gated.discard)(pod.key)
+                (self.gated.add if sign > 0 else self.gated.discard)(key)
                 change(self.gated_request, demand.request)
             else:
-                self._line_up(pod, sign)
+                self._line_up(key, pod, sign)
         elif status == RELEASING and not pod.node:
             self.unbound_releasing += sign
 
-    def _line_up(self, pod: Pod, sign: int) -> None:
-        demand, entry = pod.demand, (pod.order, pod.key)
+    def _line_up(self, key: str, pod: Pod, sign: int) -> None:
+        demand, entry = pod.demand, (pod.order, key)
         if demand.best_effort:
             _tally(self.best_effort, demand.role, sign)
         if sign > 0:
             insort(self.pending.setdefault(demand, []), entry)
             if pod.condition is None:
-                self.unexplained.add(pod.key)
+                self.unexplained.add(key)
             return
-        self.unexplained.discard(pod.key)
+        self.unexplained.discard(key)
         line = self.pending[demand]
         del line[bisect_left(line, entry)]
         if not line:
@@ -285,6 +288,7 @@ class ClusterState:
         self.gangs: dict[str, set[str]] = {}
         """Members of flow gangs, by namespace and gang."""
         self._default_priority = 0
+        self._serial = 0
         self._node_names: list[str] | None = None
 
     @classmethod
@@ -396,7 +400,9 @@ class ClusterState:
         state = self.groups.setdefault(group.key, GroupState(group.key))
         before = state.spec
         state.show(group)
-        if before is not None and before.uid != group.uid:
+        if before is None or before.uid != group.uid:
+            self._serial += 1
+            state.serial = self._serial
             state.last_event = state.last_verdict = ""
         if before is None or before.priority_class != group.priority_class:
             self._prioritise(state)
@@ -469,12 +475,12 @@ class ClusterState:
             return
         self.pods[key] = pod
         if before is None:
-            self._count(pod, 1)
+            self._count(key, pod, 1)
         elif _goes_on(before, pod):
-            self._advance(before, pod)
+            self._advance(key, before, pod)
         else:
-            self._count(before, -1)
-            self._count(pod, 1)
+            self._count(key, before, -1)
+            self._count(key, pod, 1)
         if quiet:
             return
         if before is not None and not _only_takes(before, pod):
@@ -488,7 +494,7 @@ class ClusterState:
         pod = self.pods.pop(key, None)
         if pod is None:
             return
-        self._count(pod, -1)
+        self._count(key, pod, -1)
         self.freed = True
         self._mark(pod.group)
 
@@ -501,18 +507,18 @@ class ClusterState:
     def _several_queues(self) -> bool:
         return sum(1 for state in self.queues.values() if state.groups) > 1
 
-    def _advance(self, before: Pod, pod: Pod) -> None:
+    def _advance(self, key: str, before: Pod, pod: Pod) -> None:
         """The commonest change, counted without taking the pod out and putting it in: it runs, or it has ended."""
         ended = pod.status not in _HOLDING
         node = self.nodes[pod.node]
         if ended:
-            self._occupy(before, -1)
+            self._occupy(key, before, -1)
         else:
-            node.pods[pod.key] = pod
+            node.pods[key] = pod
         if not pod.group:
             return
         group = self.groups[pod.group]
-        group.pods[pod.key] = pod
+        group.pods[key] = pod
         role = pod.demand.role
         _tally(group.counts, before.status, -1)
         _tally(group.counts, pod.status, 1)
@@ -529,24 +535,24 @@ class ClusterState:
         if pod.node and pod.node in self.nodes and pod.key in self.nodes[pod.node].pods:
             self.nodes[pod.node].pods[pod.key] = pod
 
-    def _count(self, pod: Pod, sign: int) -> None:
+    def _count(self, key: str, pod: Pod, sign: int) -> None:
         if pod.node:
-            self._occupy(pod, sign)
+            self._occupy(key, pod, sign)
         if not pod.group:
             return
         group = self.groups.get(pod.group)
         if group is None:
             group = self.groups[pod.group] = GroupState(pod.group)
         if sign > 0:
-            group.pods[pod.key] = pod
+            group.pods[key] = pod
         else:
-            group.pods.pop(pod.key, None)
-        group.count(pod, sign)
+            group.pods.pop(key, None)
+        group.count(key, pod, sign)
         if sign < 0 and not group.pods and group.spec is None:
             del self.groups[pod.group]
             self.changed.discard(pod.group)
 
-    def _occupy(self, pod: Pod, sign: int) -> None:
+    def _occupy(self, key: str, pod: Pod, sign: int) -> None:
         if pod.status in {SUCCEEDED, FAILED}:
             return
         node = self.nodes.get(pod.node)
@@ -561,9 +567,9 @@ class ClusterState:
         if node.node is not None and node.node.ready:
             change(self.used, request)
         if sign > 0:
-            node.pods[pod.key] = pod
+            node.pods[key] = pod
         else:
-            node.pods.pop(pod.key, None)
+            node.pods.pop(key, None)
             if not node.pods and node.node is None:
                 del self.nodes[pod.node]
 

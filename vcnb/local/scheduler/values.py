@@ -134,8 +134,8 @@ class Pod(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, float, str]:
-        """Pods of a job: high priority first, then index in the task, creation time, uid."""
-        return (-self.priority, self.ordinal, self.created, self.uid)
+        """Pods of a job: high priority first, then index in the task, creation time, name."""
+        return (-self.priority, self.ordinal, self.created, self.name)
 
 
 class Condition(NamedTuple):

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 __all__ = ["Order", "WaitingLine", "Walk"]
 
-Order: TypeAlias = tuple[int, int, float, str]
-"""Sort key of a group: high priority first, not-ready first, creation time, uid."""
+Order: TypeAlias = tuple[int, int, float, int]
+"""Sort key of a group: high priority first, not-ready first, creation time, the one seen first."""
 
 _Row: TypeAlias = list[tuple[Order, str]]
 

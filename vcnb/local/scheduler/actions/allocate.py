@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from vcnb.local.scheduler.candidate import Candidate, Placement
 from vcnb.local.scheduler.session import Session
-from vcnb.local.scheduler.waiting import WaitingLine, Walk
+from vcnb.local.scheduler.waiting import Order, WaitingLine, Walk
 
 __all__ = ["allocate", "flow_gang", "is_complete", "may_be_placed", "place", "walks"]
 
@@ -60,7 +60,7 @@ def may_be_placed(candidate: Candidate) -> bool:
     return candidate.phase not in {"", "Pending"}
 
 
-def _try(session: Session, walk: Walk, key: str, order: tuple[int, int, float, str]) -> None:
+def _try(session: Session, walk: Walk, key: str, order: Order) -> None:
     candidate = session.candidate(key)
     row = session.state.to_allocate.place(key)
     assert row is not None

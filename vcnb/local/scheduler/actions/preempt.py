@@ -135,13 +135,14 @@ def make_room(
     return None
 
 
-def victim_order(session: Session, victim: Pod) -> tuple[int, tuple[float, ...], str, int, int, float]:
+def victim_order(session: Session, victim: Pod) -> tuple[float, ...]:
     """The worst job first; within a job the lowest pod priority and then the highest index."""
     group = session.state.groups[victim.group]
     return (
         group.priority,
-        (-group.order[1], -group.group.created),
-        group.group.uid,
+        -group.order[1],
+        -group.group.created,
+        -group.serial,
         victim.priority,
         -victim.ordinal,
         -victim.created,
