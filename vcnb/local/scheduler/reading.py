@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "read_pod",
     "read_priority_class",
     "read_queue",
+    "reread_group",
     "reread_pod",
 ]
 
@@ -201,6 +203,16 @@ def read_group(obj: Obj) -> PodGroup:
         gang=labels.get(FLOW_GANG_LABEL) or "",
         gang_size=_number(annotations.get(FLOW_GANG_SIZE)),
     )
+
+
+def reread_group(before: PodGroup, old: Obj, new: Obj) -> PodGroup | None:
+    """The group after a change of its status alone, without parsing the rest; None when more has changed."""
+    old_meta, new_meta = old["metadata"], new["metadata"]
+    if old.get("spec") is not new.get("spec") or old_meta.get("uid") != new_meta.get("uid"):
+        return None
+    if any(old_meta.get(field) is not new_meta.get(field) for field in ("labels", "annotations", "ownerReferences")):
+        return None
+    return replace(before, status=read_group_status(new.get("status")))
 
 
 def read_queue(obj: Obj) -> Queue:

@@ -28,6 +28,7 @@ from vcnb.local.scheduler.reading import (
     read_pod,
     read_priority_class,
     read_queue,
+    reread_group,
     reread_pod,
 )
 from vcnb.local.scheduler.schedule import run_pass
@@ -100,7 +101,7 @@ class Scheduler:
         self._follow(QUEUE, lambda obj: state.put_queue(read_queue(obj)), state.drop_queue)
         self._follow(NODE, lambda obj: state.put_node(read_node(obj)), state.drop_node)
         self._unsubscribe += [
-            informers[PODGROUP].subscribe(self._put_group, lambda _, new: self._put_group(new), self._drop_group),
+            informers[PODGROUP].subscribe(self._put_group, self._update_group, self._drop_group),
             informers[POD].subscribe(self._add_pod, self._update_pod, self._drop_pod),
         ]
 
@@ -133,6 +134,12 @@ class Scheduler:
 
     def _put_group(self, obj: Obj) -> None:
         self.state.put_group(read_group(obj))
+        self._look()
+
+    def _update_group(self, old: Obj, new: Obj) -> None:
+        known = self.state.groups.get(_key(new))
+        group = reread_group(known.spec, old, new) if known is not None and known.spec is not None else None
+        self.state.put_group(group or read_group(new))
         self._look()
 
     def _drop_group(self, obj: Obj) -> None:
