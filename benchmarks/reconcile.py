@@ -38,14 +38,6 @@ def job(number: int, pods: int) -> dict[str, Any]:
     }
 
 
-NODE = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "n1"},
-    "status": {"allocatable": {"cpu": "100000", "memory": "1000Ti", "pods": "1000000"}},
-}
-
-
 class Kubelet:
     """Reports every bound pod Running, then Succeeded, as soon as it sees it; finishes deletions at once."""
 
@@ -85,7 +77,6 @@ async def run(url: str, jobs: int, pods: int) -> tuple[float, dict[str, int]]:
     """Seconds from the first submission to the last job Completed, and how many writes of each kind there were."""
     engine = Engine(parse_url(url))
     await engine.start()
-    await engine.store.create(NODE)
     kubelet = Kubelet(engine)
     await kubelet.start()
     done = asyncio.Event()

@@ -17,9 +17,22 @@ class EngineLoop(asyncio.SelectorEventLoop):
     """A selector event loop that can be waited on until nothing is ready."""
 
     _ready: deque[Any]
+    _idle: asyncio.Future[None] | None = None
 
     async def idle(self) -> None:
-        """Return when no callback is ready. Timers and pending I/O do not count."""
-        await asyncio.sleep(0)
-        while self._ready:  # noqa: ASYNC110 - there is no event for an empty ready queue
-            await asyncio.sleep(0)
+        """Return when no callback is ready. Timers and pending I/O do not count.
+
+        All who wait share one check: two that each looked again on their own would keep each other busy for ever.
+        """
+        if self._idle is None:
+            self._idle = self.create_future()
+            self.call_soon(self._check)
+        await asyncio.shield(self._idle)
+
+    def _check(self) -> None:
+        if self._ready:
+            self.call_soon(self._check)
+            return
+        idle, self._idle = self._idle, None
+        if idle is not None and not idle.done():
+            idle.set_result(None)

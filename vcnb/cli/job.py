@@ -127,8 +127,7 @@ def _plain_job(
 def list_jobs(namespace: str | None, all_namespaces: bool, queue: str | None, selector: str, output: str) -> None:
     """The jobs of a namespace."""
     with connected() as cluster:
-        filters = {"queue": queue} if queue else {}
-        handles = cluster.jobs.list("*" if all_namespaces else namespace, selector, **filters)
+        handles = cluster.jobs.list("*" if all_namespaces else namespace, selector, queue)
         print_objects(kinds.JOB, [handle.object for handle in handles], output, cluster.time())
 
 

@@ -13,7 +13,7 @@ import concurrent.futures
 import functools
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from vcnb.errors import ClusterClosed, VcnbError
 from vcnb.loop import EngineLoop
@@ -134,4 +134,4 @@ def twins(
     blocking.__name__ = method.__name__.lstrip("_")
     awaitable.__name__ = f"{blocking.__name__}_async"
     awaitable.__doc__ = f"Awaitable twin of :meth:`{blocking.__name__}`."
-    return cast("Any", (blocking, awaitable))
+    return blocking, awaitable  # type: ignore[return-value] # wraps() hides that these are plain functions

@@ -247,7 +247,10 @@ class Cluster:
 
     def _facts(self, group: Obj | None) -> list[Any]:
         scheduler = self._engine.scheduler
-        return list(scheduler.explain(group)) if scheduler is not None and group is not None else []
+        if scheduler is None or group is None:
+            return []
+        meta = group["metadata"]
+        return list(scheduler.explain(meta.get("namespace", ""), meta["name"]))
 
     def _story(self, obj: Obj) -> list[Any]:
         plane = self._engine.plane

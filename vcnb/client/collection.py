@@ -56,15 +56,15 @@ class Collection(Generic[H]):
         where = f" in namespace {namespace or 'default'!r}" if self._kind.namespaced else ""
         return NotFound(f"there is no {self._kind.singular} {name!r}{where}{hint}", error.ref)
 
-    async def _list(self, namespace: str | None = None, selector: str = "", **filters: str) -> builtins.list[H]:
+    async def _list(
+        self, namespace: str | None = None, selector: str = "", queue: str | None = None, phase: str | None = None
+    ) -> builtins.list[H]:
         """The objects, by name. ``selector``: labels as kubectl writes them; ``queue=`` and ``phase=`` narrow jobs."""
         found = await self._cluster._store.list(  # noqa: SLF001
             self._kind, self._where(namespace), label_selector=selector
         )
         handles = [self._make(obj) for obj in found.items]
-        for key, value in filters.items():
-            handles = [handle for handle in handles if _matches(handle, key, value)]
-        return handles
+        return [handle for handle in handles if _matches(handle._seen, queue, phase)]  # noqa: SLF001
 
     async def _delete(self, name: str, namespace: str | None = None) -> None:
         """Delete the object of that name; a job together with its pods, waiting until they are gone."""
@@ -75,9 +75,11 @@ class Collection(Generic[H]):
     list, list_async = twins(_list)
     delete, delete_async = twins(_delete)
 
-    def only(self, namespace: str | None = None, selector: str = "", **filters: str) -> Selection[H]:
+    def only(
+        self, namespace: str | None = None, selector: str = "", queue: str | None = None, phase: str | None = None
+    ) -> Selection[H]:
         """As :meth:`list`, but an object that shows itself as a table."""
-        return Selection(self._kind, self.list(namespace, selector, **filters), self._cluster.time())
+        return Selection(self._kind, self.list(namespace, selector, queue, phase), self._cluster.time())
 
     def __getitem__(self, name: str) -> H:
         return self.get(name)
@@ -143,7 +145,8 @@ class Selection(Sequence[H]):
         return text(self._kind, self._objects(), self._now)
 
 
-def _matches(handle: Handle, key: str, value: str) -> bool:
-    if key == "phase":
-        return handle.phase == value
-    return str(handle._seen.get("spec", {}).get(key, "")) == value  # noqa: SLF001
+def _matches(obj: Obj, queue: str | None, phase: str | None) -> bool:
+    status = obj.get("status", {})
+    return (queue is None or obj.get("spec", {}).get("queue") == queue) and (
+        phase is None or phase in (status.get("phase"), status.get("state", {}).get("phase"))
+    )

@@ -90,9 +90,8 @@ def _check_one(
         obj = merged(old, obj, review("CREATE", obj, None, world).object)
     outcome = review("UPDATE" if old else "CREATE", obj, old, world)
     if outcome.problems:
-        raise InvalidObject([_with_line(document, problem) for problem in outcome.problems], subject)
-    warnings = tuple(_with_line(document, problem) for problem in outcome.warnings)
-    return Checked(outcome.object, old, warnings)
+        raise InvalidObject(_in_order(document, outcome.problems), subject)
+    return Checked(outcome.object, old, tuple(_in_order(document, outcome.warnings)))
 
 
 def _subject(written: Mapping[str, Any]) -> str:
@@ -125,5 +124,6 @@ def _placed(
 _SERVER_SET = frozenset({"uid", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp"})
 
 
-def _with_line(document: Document, problem: Problem) -> Problem:
-    return problem if problem.line is not None else problem._replace(line=document.line(problem.path))
+def _in_order(document: Document, problems: Iterable[Problem]) -> list[Problem]:
+    """The problems with their lines (and a hint where YAML read a word as something else), in the order of the text."""
+    return sorted(map(document.locate, problems), key=lambda problem: problem.line or 0)

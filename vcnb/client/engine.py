@@ -16,6 +16,7 @@ from vcnb.clock import Clock, RealClock, VirtualClock
 from vcnb.controllers.plane import ControlPlane
 from vcnb.errors import VcnbError
 from vcnb.resources import kinds
+from vcnb.resources.quantity import Quantity
 from vcnb.store.informer import Informer, Informers
 from vcnb.store.memory import MemoryStore, Operation
 from vcnb.store.protocol import Obj, ObjectStore
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from vcnb.local.scheduler import Scheduler
     from vcnb.store.faults import FaultInjector
 
-__all__ = ["Engine"]
+__all__ = ["SIMULATED_NODE", "Engine"]
+
+SIMULATED_NODE = "simulated"
 
 PodsAtStop: TypeAlias = Literal["keep", "stop"]
 Scheduling: TypeAlias = Literal["gang", "manual"]
@@ -78,6 +81,8 @@ class Engine:
 
             self._faults = FaultInjector(self._store)
         await self._ensure_namespace()
+        if self.simulated:
+            await self._make_simulated_node()
         if self.options.controllers == "on":
             await self.start_controllers()
         if not self.simulated:
@@ -106,6 +111,19 @@ class Engine:
                     "status": {"phase": "Active"},
                 }
             )
+
+    async def _make_simulated_node(self) -> None:
+        """A node that is as large as asked for; without limits there is room for everything."""
+        if self.store.peek(kinds.NODE, SIMULATED_NODE) is not None:
+            return
+        room = {
+            "cpu": str(Quantity.parse(self.options.cpus or 1_000_000)),
+            "memory": str(Quantity.parse(self.options.memory or "1Pi")),
+            "pods": str(self.options.pods or 10_000_000),
+        }
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": SIMULATED_NODE}}
+        await self.store.create(node)
+        await self.store.update_status({**node, "status": {"capacity": room, "allocatable": room}})
 
     async def start_controllers(self) -> None:
         """Start the control plane and the scheduler from what the store holds; nothing when they run."""
@@ -183,6 +201,7 @@ class Engine:
         informer = self.informers[kind]
         if not informer.synced:
             await informer.start()
+            await informer.wait_synced()
         return informer
 
     async def stop(self, pods: PodsAtStop | None = None) -> None:

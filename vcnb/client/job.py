@@ -156,7 +156,7 @@ class JobHandle(Handle):
             raise NotFound(f"job {self.name!r} is gone; nothing to do")
         phase = phase_of(job)
         if phase in refused:
-            raise InvalidState(f"job {self.name!r} is {phase}: {refused[phase]}")
+            raise InvalidState(f"job {self.name!r} is {phase or 'new'}: {refused[phase]}")
         await self._cluster._store.create(command_for(job, kinds.JOB, action, self.namespace))  # noqa: SLF001
         return self
 
@@ -170,8 +170,7 @@ class JobHandle(Handle):
     async def _resume(self) -> JobHandle:
         """Start a suspended job again. Raises InvalidState when it is not suspended."""
         active = "it is not suspended, only a job that is Aborting or Aborted can be resumed"
-        refused = {phase: active for phase in JobPhase if phase not in (JobPhase.ABORTING, JobPhase.ABORTED)}
-        refused[""] = active  # type: ignore[index]
+        refused = {str(phase): active for phase in JobPhase if phase not in (JobPhase.ABORTING, JobPhase.ABORTED)}
         return await self._command("ResumeJob", {**refused, **_finished("submit it again to run it again")})
 
     async def _restart(self) -> JobHandle:
@@ -373,8 +372,8 @@ async def _next(lines: AsyncIterator[str]) -> str | None:
     return await anext(lines, None)
 
 
-async def _close(lines: AsyncIterator[str]) -> None:
-    close = getattr(lines, "aclose", None)
+async def _close(iterator: AsyncIterator[Any]) -> None:
+    close = getattr(iterator, "aclose", None)
     if close is not None:
         await close()
 

@@ -10,7 +10,7 @@ import argparse
 import re
 import shlex
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
@@ -18,6 +18,7 @@ from IPython.core.error import UsageError
 __all__ = ["Help", "Parser", "expand", "expand_body", "split"]
 
 _DOLLAR = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*))")
+_CONVERSIONS: Mapping[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
 _TEMPLATE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 
@@ -83,7 +84,7 @@ def expand(text: str, names: Mapping[str, Any]) -> str:
         parts.append(_DOLLAR.sub(lambda found: "$" if found.group(1) else str(_name(found.group(2), names)), literal))
         if expression is not None:
             value = _evaluate(expression, names, text)
-            value = {"r": repr, "s": str, "a": ascii}.get(conversion or "", lambda same: same)(value)
+            value = _CONVERSIONS[conversion](value) if conversion else value
             parts.append(format(value, layout or ""))
     return "".join(parts)
 

@@ -181,8 +181,7 @@ def _list(_shell: Any, words: Sequence[str]) -> Any:
     parser.add_argument("--phase", metavar="P", help="only those in this phase")
     parser.add_argument("--selector", "-l", default="", metavar="L", help="only those with these labels")
     options = parser.parse_args(words)
-    filters = {key: value for key in ("queue", "phase") if (value := getattr(options, key))}
-    return current().jobs.only(options.namespace, options.selector, **filters)
+    return current().jobs.only(options.namespace, options.selector, options.queue, options.phase)
 
 
 def _get(_shell: Any, words: Sequence[str]) -> Any:

@@ -69,7 +69,7 @@ class VcnbMagics(Magics):
 
     def _guarded(self, run: Callable[[Sequence[str]], Any], line: str) -> Any:
         try:
-            return run(split(line, self.shell.user_ns))
+            return run(split(line, self.shell.user_ns if self.shell is not None else {}))
         except Help as shown:
             print(shown)  # noqa: T201 - help is what was asked for
             return None
