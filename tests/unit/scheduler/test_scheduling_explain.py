@@ -101,6 +101,12 @@ def test_jobs_that_go_first_are_named():
     ]
 
 
+def test_a_job_that_can_never_run_stands_in_nobodys_way():
+    world = World().submit("run", Task(4)).submit("huge", Task(9)).submit("b", Task(4))
+
+    assert [fact.code for fact in facts(world, "b")] == [Code.MACHINE_FULL]
+
+
 def test_many_jobs_are_counted():
     world = World().submit("run", Task(4))
     for number in range(9):

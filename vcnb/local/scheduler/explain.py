@@ -180,12 +180,14 @@ def _flow_gang(state: ClusterState, group: GroupState) -> list[GroupState]:
 
 
 def _ahead(state: ClusterState, group: GroupState) -> list[str]:
-    """Jobs of the same queue that wait to be admitted and stand before this one."""
+    """Jobs of the same queue that wait to be admitted and stand before this one, but for those that can never run."""
     names = []
     for _, key in state.to_enqueue.members(group.group.queue):
         if key == group.key:
             break
-        names.append(_job_name(state.groups[key]))
+        other = state.groups[key]
+        if not exceeding(other.group.min_resources or {}, state.total):
+            names.append(_job_name(other))
     return names
 
 
