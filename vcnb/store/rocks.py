@@ -136,6 +136,9 @@ class RocksJournal:
         fresh = not any(self._rocks.glob("CURRENT")) and not any(
             file for pattern in ("*.sst", "*.log") for file in self._rocks.glob(pattern)
         )
+        for manifest in self._rocks.glob("MANIFEST-*"):
+            if has_unknown_record(manifest.read_bytes()):
+                raise self._corrupt(f"{manifest} holds a record of an unknown type")
         logs = log_files(self._rocks)
         damage: Damage | None = None
         if any(has_unknown_record(log.read_bytes()) for log in logs):

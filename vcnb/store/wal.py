@@ -65,7 +65,7 @@ def find_damage(files: list[Path]) -> Damage | None:
     for number, (file, data) in enumerate(zip(files, contents, strict=True)):
         offset = _first_damage(data)
         if offset is not None:
-            later = any(_any_good_record(following, 0) for following in contents[number + 1 :])
+            later = any(_any_good_record(following, -1) for following in contents[number + 1 :])
             return Damage(file, offset, later or _any_good_record(data, offset))
     return None
 
@@ -117,21 +117,23 @@ def _first_damage(data: bytes) -> int | None:
 
 
 def _any_good_record(data: bytes, damaged: int) -> bool:
-    """Whether a whole change, or the first part of one, comes at or after ``damaged``.
+    """Whether a whole change, or the first part of one, comes after the one that is damaged at ``damaged``.
 
-    The length in a damaged header cannot be trusted, so every place in its block is tried; blocks after it begin with a
-    header. Middle and last parts do not count: they belong to the damaged change.
+    Middle and last parts do not count: they may belong to the damaged change. Every block begins with a header, so the
+    records can be followed again from there; in the damaged block and in the last one every place is tried.
     """
-    places = [
-        *range(damaged, min(_block_end(damaged), len(data)) - _HEADER.size + 1),
-        *range(_block_end(damaged), len(data) - _HEADER.size + 1, BLOCK),
-    ]
-    for offset in places:
-        if offset == damaged and damaged:
-            continue  # a first part may be good itself when what is damaged is a later part
-        _, length, kind = _HEADER.unpack_from(data, offset)
-        if kind in {_FULL, _FIRST} and _is_good(data, _Record(offset, kind, length)):
-            return True
+    last_block = len(data) - len(data) % BLOCK
+    for block in range(_block_end(damaged), len(data), BLOCK):
+        for record in _records(data, block):
+            if not _is_good(data, record):
+                break
+            if record.kind in {_FULL, _FIRST}:
+                return True
+    for block in {damaged - damaged % BLOCK, last_block}:
+        for offset in range(max(block, damaged + 1), min(_block_end(block), len(data)) - _HEADER.size + 1):
+            _, length, kind = _HEADER.unpack_from(data, offset)
+            if kind in {_FULL, _FIRST} and _is_good(data, _Record(offset, kind, length)):
+                return True
     return False
 
 
