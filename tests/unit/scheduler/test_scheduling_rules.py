@@ -7,10 +7,10 @@ from unit.scheduler.scheduling_world import NS, Task, World, node
 
 from vcnb.local.scheduler import Conf, Snapshot, schedule, shares
 from vcnb.local.scheduler.amounts import compared, in_words
+from vcnb.local.scheduler.parts import QueueState
 from vcnb.local.scheduler.predicates import refusal
 from vcnb.local.scheduler.reading import read_node, read_pod
 from vcnb.local.scheduler.session import Session
-from vcnb.local.scheduler.state import QueueState
 from vcnb.local.scheduler.values import Condition, Demand, GroupStatus, Node, Pod, PodGroup, Queue, demand
 from vcnb.local.scheduler.waiting import WaitingLine
 

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from vcnb.local.scheduler.state import GroupState, PodOrder
+from vcnb.local.scheduler.parts import GroupState, PodOrder
 from vcnb.local.scheduler.values import (
     ALLOCATED,
     BOUND,

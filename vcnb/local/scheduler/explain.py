@@ -14,7 +14,8 @@ from vcnb.local.scheduler import shares
 from vcnb.local.scheduler.actions.enqueue import Paper, ordered
 from vcnb.local.scheduler.amounts import Amounts, exceeding, in_words, listing, minus, plus, subtract
 from vcnb.local.scheduler.conf import Conf
-from vcnb.local.scheduler.state import ClusterState, GroupState, QueueState
+from vcnb.local.scheduler.parts import GroupState, QueueState
+from vcnb.local.scheduler.state import ClusterState
 from vcnb.local.scheduler.values import PENDING, PodGroup, Snapshot
 
 __all__ = ["Code", "Fact", "explain", "explain_group"]

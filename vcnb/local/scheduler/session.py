@@ -14,7 +14,8 @@ from vcnb.local.scheduler.amounts import Amounts, add, exceeding, plus, subtract
 from vcnb.local.scheduler.candidate import Candidate, Placement
 from vcnb.local.scheduler.conf import Conf
 from vcnb.local.scheduler.outcome import Bind, Eviction, Outcome
-from vcnb.local.scheduler.state import ClusterState, NodeState, QueueState
+from vcnb.local.scheduler.parts import NodeState, QueueState
+from vcnb.local.scheduler.state import ClusterState
 from vcnb.local.scheduler.values import BOUND, RUNNING, Demand, Pod, Queue
 
 __all__ = ["NodeRoom", "QueueRoom", "Session"]

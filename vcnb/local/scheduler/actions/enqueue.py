@@ -11,8 +11,9 @@ from vcnb.local.scheduler import shares
 from vcnb.local.scheduler.amounts import Amounts, add, minus
 from vcnb.local.scheduler.candidate import Candidate
 from vcnb.local.scheduler.outcome import Notice
+from vcnb.local.scheduler.parts import QueueState
 from vcnb.local.scheduler.session import Session
-from vcnb.local.scheduler.state import ClusterState, QueueState
+from vcnb.local.scheduler.state import ClusterState
 
 __all__ = ["Paper", "enqueue"]
 
