@@ -14,8 +14,10 @@ from vcnb.client.url import Target
 from vcnb.client.world import Admit, StoreWorld, admit_with
 from vcnb.clock import Clock, RealClock, VirtualClock
 from vcnb.controllers.plane import ControlPlane
+from vcnb.controllers.queue.controller import BUILT_IN
 from vcnb.errors import VcnbError
 from vcnb.resources import kinds
+from vcnb.resources.kinds import kind_of
 from vcnb.resources.quantity import Quantity
 from vcnb.store.informer import Informer, Informers
 from vcnb.store.memory import MemoryStore, Operation
@@ -80,7 +82,7 @@ class Engine:
             from vcnb.store.faults import FaultInjector
 
             self._faults = FaultInjector(self._store)
-        await self._ensure_namespace()
+        await self._ensure_built_in()
         if self.simulated:
             await self._make_simulated_node()
         if self.options.controllers == "on":
@@ -101,16 +103,16 @@ class Engine:
             self.notices.append(store.recovered)
         return store
 
-    async def _ensure_namespace(self) -> None:
-        if self.store.peek(kinds.NAMESPACE, "default") is None:
-            await self.store.create(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Namespace",
-                    "metadata": {"name": "default"},
-                    "status": {"phase": "Active"},
-                }
-            )
+    async def _ensure_built_in(self) -> None:
+        """The namespace and the queues that every cluster has."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+        queues = [
+            {"apiVersion": kinds.QUEUE.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+            for name, spec in BUILT_IN
+        ]
+        for obj in (namespace, *queues):
+            if self.store.peek(kind_of(obj), obj["metadata"]["name"]) is None:
+                await self.store.create(obj)
 
     async def _make_simulated_node(self) -> None:
         """A node that is as large as asked for; without limits there is room for everything."""

@@ -219,7 +219,7 @@ class PodHandle(Handle):
 
     async def _logs(self, container: str | None = None, *, tail: int | None = None, previous: bool = False) -> str:
         """What the pod has written so far. Bytes that are not UTF-8 become U+FFFD."""
-        return await self._cluster._logs.read(self._seen, container=container, tail=tail, previous=previous)  # noqa: SLF001
+        return await self._cluster._logs.of_pod(self._seen, container, tail=tail, previous=previous)  # noqa: SLF001
 
     logs, logs_async = twins(_logs)
 

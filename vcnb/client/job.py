@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from vcnb.client.bridge import twins
@@ -231,29 +231,19 @@ class JobHandle(Handle):
         tail: int | None = None,
         previous: bool = False,
     ) -> str:
-        chosen = self._choose(await pods_of(self), task, index)
-        return await self._cluster._logs.read_many(  # noqa: SLF001
-            self._seen,
-            chosen,
-            container=container,
-            tail=tail,
-            previous=previous,
-            prefix=_several(task, index, self._seen),
+        self._check_pods(task, index)
+        return await self._cluster._logs.of_job(  # noqa: SLF001
+            await self._refresh(), task, index, container, tail=tail, previous=previous
         )
 
-    def _choose(self, pods: Sequence[Obj], task: str | None, index: int | None) -> list[Obj]:
-        tasks = {item["name"]: item for item in self._seen["spec"].get("tasks", ())}
+    def _check_pods(self, task: str | None, index: int | None) -> None:
+        tasks = {item["name"]: item.get("replicas", 0) for item in self._seen["spec"].get("tasks", ())}
         if task is not None and task not in tasks:
             raise VcnbError(f"job {self.name!r} has no task {task!r}; its tasks: {', '.join(tasks)}")
-        names = [
-            f"{self.name}-{name}-{number}"
-            for name, item in tasks.items()
-            for number in range(item.get("replicas", 0))
-            if (task is None or name == task) and (index is None or number == index)
-        ]
-        if index is not None and not names:
-            raise VcnbError(f"job {self.name!r} has no pod with index {index}" + (f" in task {task!r}" if task else ""))
-        return [pod for pod in pods if pod["metadata"]["name"] in set(names)]
+        most = tasks[task] if task is not None else max(tasks.values(), default=0)
+        if index is not None and not 0 <= index < most:
+            where = f" in task {task!r}" if task else ""
+            raise VcnbError(f"job {self.name!r} has no pod with index {index}{where}; indices go from 0 to {most - 1}")
 
     def logs(
         self,
@@ -270,7 +260,7 @@ class JobHandle(Handle):
         ``previous``: the container before its last restart. Bytes that are not UTF-8 become U+FFFD.
         """
         if follow:
-            return self._follow(task, index, container)
+            return self._follow(task, index, container, tail)
         return self._bridge.run(self._logs(task, index, container, tail=tail, previous=previous))
 
     def logs_async(
@@ -284,16 +274,15 @@ class JobHandle(Handle):
         """Awaitable twin of :meth:`logs` without ``follow``."""
         return self._bridge.wrap(self._logs(task, index, container, tail=tail, previous=previous))
 
-    def _follow(self, task: str | None, index: int | None, container: str | None) -> Iterator[str]:
-        lines: AsyncIterator[str] = self._cluster._logs.follow(  # noqa: SLF001
-            self._seen, task=task, index=index, container=container, prefix=_several(task, index, self._seen)
-        )
+    def _follow(self, task: str | None, index: int | None, container: str | None, tail: int | None) -> Iterator[str]:
+        self._check_pods(task, index)
+        batches = self._cluster._logs.follow(self._current(), task, index, container, tail)  # noqa: SLF001
         try:
-            while (line := self._bridge.run(_next(lines))) is not None:
-                yield line
+            while (lines := self._bridge.run(_next(batches))) is not None:
+                yield from lines
         finally:
             if not self._bridge.closed:
-                self._bridge.run(_close(lines))
+                self._bridge.run(_close(batches))
 
     async def _why(self) -> str:
         """In plain words: what the job is waiting for, or how it ended and why."""
@@ -331,7 +320,7 @@ class JobHandle(Handle):
     async def _records(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         for pod in await pods_of(self):
-            text = await self._cluster._logs.read(pod)  # noqa: SLF001
+            text = await self._cluster._logs.of_pod(pod)  # noqa: SLF001
             labels = pod["metadata"].get("labels", {})
             where = {"task": labels.get("volcano.sh/task-spec"), "index": int(labels.get("volcano.sh/task-index", 0))}
             rows.extend({**where, **row} for line in text.splitlines() if (row := _json_object(line)) is not None)
@@ -368,19 +357,14 @@ async def pods_of(job: JobHandle) -> list[Obj]:
     return sorted(mine, key=pod_order(job._seen))  # noqa: SLF001
 
 
-async def _next(lines: AsyncIterator[str]) -> str | None:
-    return await anext(lines, None)
+async def _next(batches: AsyncIterator[list[str]]) -> list[str] | None:
+    return await anext(batches, None)
 
 
 async def _close(iterator: AsyncIterator[Any]) -> None:
     close = getattr(iterator, "aclose", None)
     if close is not None:
         await close()
-
-
-def _several(task: str | None, index: int | None, job: Obj) -> bool:
-    tasks = [item for item in job["spec"].get("tasks", ()) if task is None or item["name"] == task]
-    return (sum(item.get("replicas", 0) for item in tasks) if index is None else len(tasks)) > 1
 
 
 def _json_object(line: str) -> dict[str, Any] | None:

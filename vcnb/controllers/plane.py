@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from vcnb.clock import Clock
 from vcnb.controllers.flow import FlowController, TemplateController
 from vcnb.controllers.job.controller import JobController
+from vcnb.controllers.podgroup import PodGroupController
 from vcnb.controllers.queue import QueueController
 from vcnb.controllers.runtime.context import Compat, Context, Controller
 from vcnb.controllers.runtime.events import EventRecorder
@@ -65,6 +66,7 @@ class ControlPlane:
             TemplateController(self.context),
             TtlController(self.context),
             QueueController(self.context),
+            PodGroupController(self.context),
         ]
         self._garbage: Controller | None = None
         if collect_garbage and GarbageCollector is not None:

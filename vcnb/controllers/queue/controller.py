@@ -21,7 +21,7 @@ from vcnb.resources.phases import JobAction, QueueState
 from vcnb.store.patch import merge_diff
 from vcnb.store.protocol import Obj
 
-__all__ = ["CLOSED_BY_PARENT", "DEFAULT", "ROOT", "QueueController"]
+__all__ = ["BUILT_IN", "CLOSED_BY_PARENT", "DEFAULT", "ROOT", "QueueController"]
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ ROOT = "root"
 DEFAULT = "default"
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 
-_BUILT_IN = ((ROOT, {"weight": 1, "reclaimable": False}), (DEFAULT, {"weight": 1, "reclaimable": True}))
+BUILT_IN = ((ROOT, {"weight": 1, "reclaimable": False}), (DEFAULT, {"weight": 1, "reclaimable": True}))
 _OPEN, _CLOSE, _SYNC = JobAction.OPEN_QUEUE, JobAction.CLOSE_QUEUE, JobAction.SYNC_QUEUE
 _BUSY_TURNS = 20
 
@@ -70,7 +70,7 @@ class QueueController:
 
     async def start(self) -> None:
         """Create ``root`` and ``default`` where they are missing, and begin to work."""
-        for name, spec in _BUILT_IN:
+        for name, spec in BUILT_IN:
             if self._queues.get(name) is None:
                 await self._create(name, spec)
         self._workers.start()
