@@ -377,3 +377,16 @@ def test_strange_flows_are_problems_and_nothing_worse() -> None:
     for strange in (5, "x", [5], [{"name": 5}], [{"name": "a", "dependsOn": 5}], [{"name": "a", "switch": []}]):
         assert not create({**flow(), "spec": {"flows": strange}}).allowed
     assert not create({**job(), "kind": "JobFlow", "apiVersion": "flow.volcano.sh/v1alpha1"}).allowed
+
+
+def test_names_of_templates() -> None:
+    assert only(create(flow(node("a", templateRef="Big"))))[0] == "spec.flows[0].templateRef"
+
+
+def test_a_target_is_named_in_one_list_only() -> None:
+    waits = {"targets": ["a"], "targetsWithStatus": [{"name": "a", "phases": ["Failed"]}]}
+
+    path, message = only(create(flow(node("a"), node("b", dependsOn=waits)), A, B))
+
+    assert path == "spec.flows[1].dependsOn.targetsWithStatus[0].name"
+    assert "name it once" in message

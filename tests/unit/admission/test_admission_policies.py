@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from unit.admission.samples import create, job, only, paths, task, warned
 
-from vcnb.admission.plugins import parse_arguments
+from vcnb.admission.findings import Findings
+from vcnb.admission.plugins import check_plugins, parse_arguments
+from vcnb.admission.policies import check_policies
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
@@ -252,3 +254,18 @@ def test_a_plugin_with_nothing_behind_it() -> None:
 
     assert only(create(obj))[0] == "spec.plugins.env"
     assert create(obj, strict=False).object["spec"]["plugins"] == {}
+
+
+def test_what_the_schema_mostly_says_first() -> None:
+    findings = Findings()
+    policies = [on("Nonsense"), on("PodPending", timeout="soon"), on("PodFailed", timeout=30)]
+
+    check_policies(policies, "policies", findings, partitioned=False)
+    check_plugins({"env": None}, ["w"], "j", findings)
+
+    assert [problem.path for problem in findings.problems] == [
+        "policies[0].event",
+        "policies[1].timeout",
+        "policies[2].timeout",
+        "spec.plugins.env",
+    ]

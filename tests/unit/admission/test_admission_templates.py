@@ -8,7 +8,7 @@ import pytest
 from unit.admission.samples import container, create, job, only, pod, task
 
 from vcnb.admission.findings import Findings
-from vcnb.admission.template import check_pod_spec
+from vcnb.admission.template import check_pod_spec, check_template
 
 SPEC = "spec.tasks[0].template.spec"
 FIRST = f"{SPEC}.containers[0]"
@@ -194,3 +194,15 @@ def test_a_near_name_is_suggested() -> None:
 )
 def test_accepted(obj: Any) -> None:
     assert create(obj).allowed, create(obj).problems
+
+
+def test_a_template_has_no_ephemeral_containers_and_its_volumes_have_names() -> None:
+    findings = Findings()
+
+    spec = pod(ephemeralContainers=[container(name="e")], volumes=[{"name": "", "emptyDir": {}}])
+    check_template({"spec": spec}, "template", findings)
+
+    assert [problem.path for problem in findings.problems] == [
+        "template.spec.volumes[0].name",
+        "template.spec.ephemeralContainers",
+    ]
