@@ -22,6 +22,9 @@ from vcnb.testing import Scheduling, Simulator
 
 T = TypeVar("T")
 
+PATIENCE = 10.0
+"""Seconds of real time within which controllers have to come to rest; they need milliseconds."""
+
 NAMESPACE_NAME = "traces"
 """Where jobs live; no other name in a trace reads like it, so that it can be told from them in texts."""
 
@@ -112,7 +115,7 @@ class InProcessCluster:
         self.run = self.bridge.run
         self.store = self.engine.store
         self.run(self._begin())
-        self.simulator = Simulator(self.engine, self.bridge)
+        self.simulator = Simulator(self.engine, self.bridge, patience=PATIENCE)
         self.simulator.settle()
 
     async def _begin(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from golden import compare, observe
-from golden.inprocess import NAMESPACE_NAME, InProcessCluster
+from golden.inprocess import NAMESPACE_NAME, PATIENCE, InProcessCluster
 from golden.orders import Forced
 
 from vcnb.resources import kinds
@@ -126,7 +126,7 @@ class Player:
         self._cluster.run(podgroups.admit_all(self._cluster.engine, self._idle))
 
     async def _idle(self) -> None:
-        await clockwork.settle(self._cluster.engine)
+        await clockwork.settle(self._cluster.engine, PATIENCE)
 
     def _podgroup(self, phase: str) -> None:
         names = {self._job, f"{self._job}-{self._uid()}"}

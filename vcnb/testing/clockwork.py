@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from vcnb.clock import VirtualClock
+from vcnb.clock import Clock, VirtualClock
 from vcnb.errors import InvalidState, VcnbError
 from vcnb.loop import EngineLoop
 
 if TYPE_CHECKING:
     from vcnb.testing.engine import Engine
 
-__all__ = ["Unsettled", "advance", "settle"]
+__all__ = ["PATIENCE", "Unsettled", "advance", "settle"]
+
+PATIENCE = 100.0
+"""Seconds of real time that a cluster may work at one moment of virtual time before it counts as never resting."""
 
 ROUNDS = 10_000
 """How often timers may become due at one moment before the cluster counts as never coming to rest."""
@@ -22,15 +25,25 @@ NEAR = 1e-6
 
 
 class Unsettled(VcnbError):
-    """The cluster does not come to rest at the current moment: something sets timers of no delay again and again."""
+    """The cluster does not come to rest at the current moment: what it does gives it more to do, again and again."""
 
 
-async def settle(engine: Engine) -> None:
-    """Run until nothing is left to do at the current moment, timers that are due now included. Raises Unsettled."""
+async def settle(engine: Engine, patience: float = PATIENCE) -> None:
+    """Run until nothing is left to do at the current moment, timers that are due now included. Raises Unsettled.
+
+    ``patience`` is in seconds of real time.
+    """
+    try:
+        async with asyncio.timeout(patience):
+            await _rest(engine.clock)
+    except TimeoutError:
+        raise Unsettled(f"the cluster still works after {patience:g} s without any virtual time passing") from None
+
+
+async def _rest(clock: Clock) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, EngineLoop), "a simulated cluster runs on an EngineLoop"
     await loop.idle()
-    clock = engine.clock
     if not isinstance(clock, VirtualClock):
         return
     for _ in range(ROUNDS):
@@ -40,7 +53,7 @@ async def settle(engine: Engine) -> None:
     raise Unsettled(f"timers without a delay were set {ROUNDS} times in a row")
 
 
-async def advance(engine: Engine, seconds: float) -> None:
+async def advance(engine: Engine, seconds: float, patience: float = PATIENCE) -> None:
     """Let ``seconds`` pass: every timer on the way fires at its own time, and the cluster settles after each moment.
 
     Timers due at one moment all fire before anything else runs; one due exactly at the end fires too. Raises
@@ -51,11 +64,11 @@ async def advance(engine: Engine, seconds: float) -> None:
         raise InvalidState("only a virtual clock can be moved; connect with clock=virtual")
     if seconds < 0:
         raise ValueError(f"time does not run backwards: {seconds} s")
-    await settle(engine)
+    await settle(engine, patience)
     end = clock.time() + seconds
     while (due := clock.next_due()) is not None and due <= end + NEAR:
         clock.move_to(due)
         clock.fire_due()
-        await settle(engine)
+        await settle(engine, patience)
     clock.move_to(end)
-    await settle(engine)
+    await settle(engine, patience)

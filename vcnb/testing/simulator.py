@@ -37,9 +37,12 @@ class Simulator:
 
     A pod is its name, its handle, or ``(task, index)`` with ``job=``; a job its name or handle; ``namespace=`` where it
     is not ``default``. What does not exist raises NotFound. A verb that reports binds a pod that has no node yet.
+
+    A cluster that never comes to rest raises Unsettled after ``patience`` seconds of real time.
     """
 
-    def __init__(self, engine: Engine, bridge: Bridge) -> None:
+    def __init__(self, engine: Engine, bridge: Bridge, *, patience: float = clockwork.PATIENCE) -> None:
+        self._patience = patience
         self._engine = engine
         self._bridge = bridge
         self._held: list[Change] | None = None
@@ -68,7 +71,7 @@ class Simulator:
         Timers due at the same moment all fire before anything else runs; one due exactly at the end fires too.
         """
         self._outside_batch("advance")
-        self._bridge.run(clockwork.advance(self._engine, seconds))
+        self._bridge.run(clockwork.advance(self._engine, seconds, self._patience))
 
     # Pods
 
@@ -325,7 +328,7 @@ class Simulator:
             await self._settle()
 
     async def _settle(self) -> None:
-        await clockwork.settle(self._engine)
+        await clockwork.settle(self._engine, self._patience)
 
     async def close(self) -> None:
         """End the simulator's own tasks; awaited on the cluster's loop when the cluster closes."""

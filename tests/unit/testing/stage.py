@@ -52,11 +52,11 @@ class QuietEngine:
 class Stage:
     """A simulator on a quiet engine, with a watch on all pods."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, patience: float) -> None:
         self.engine = QuietEngine(clock)
         self.store = self.engine.store
         self.bridge = LoopBridge()
-        self.sim = Simulator(self.engine, self.bridge)
+        self.sim = Simulator(self.engine, self.bridge, patience=patience)
         self._watch = self.bridge.run(self.store.watch(POD))
         self.bridge.run(self.store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}))
 
@@ -89,9 +89,9 @@ class Stage:
 
 
 @contextmanager
-def stage(*, real_clock: bool = False) -> Iterator[Stage]:
+def stage(*, real_clock: bool = False, patience: float = 10.0) -> Iterator[Stage]:
     """A stage that is taken down at the end."""
-    made = Stage(RealClock() if real_clock else VirtualClock())
+    made = Stage(RealClock() if real_clock else VirtualClock(), patience)
     try:
         yield made
     finally:

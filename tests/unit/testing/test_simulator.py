@@ -290,6 +290,21 @@ def test_timers_without_end_are_told():
             made.sim.settle()
 
 
+def test_a_cluster_that_never_rests_is_told():
+    with stage(patience=0.05) as made:
+        loop, stopped = made.bridge.loop, []
+
+        def again() -> None:
+            if not stopped:
+                loop.call_soon(again)
+
+        loop.call_soon(again)
+
+        with pytest.raises(Unsettled, match=r"still works after 0\.05 s"):
+            made.sim.settle()
+        stopped.append(True)
+
+
 # Batches
 
 
