@@ -16,7 +16,7 @@ from vcnb.errors import (
     ObjectRef,
     ServerTimeout,
 )
-from vcnb.resources.kinds import Kind, find_kind, kind_of
+from vcnb.resources.kinds import Kind, UnknownKind, find_kind, kind_of
 from vcnb.store.protocol import Obj, ObjectList, ObjectStore, PatchType, Propagation, Watch
 
 __all__ = ["FaultError", "FaultInjector", "FaultVerb"]
@@ -108,9 +108,15 @@ class FaultInjector:
             raise fault.error(f"{verb} {ref}: {fault.message}", ref)
 
     def _check_object(self, verb: FaultVerb, obj: Obj) -> None:
+        if not self._faults:
+            return
+        try:
+            kind = kind_of(obj)
+        except UnknownKind:
+            return  # for the store to refuse
         metadata = obj.get("metadata") or {}
         name = str(metadata.get("name") or metadata.get("generateName") or "")
-        self._check(verb, kind_of(obj), metadata.get("namespace"), name)
+        self._check(verb, kind, metadata.get("namespace"), name)
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Obj:
         return await self._store.get(kind, name, namespace)
