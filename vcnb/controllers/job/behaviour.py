@@ -81,6 +81,9 @@ class Behaviour:
     """Q43: a Command must mean this very job, and is removed once it was executed."""
     reconcile_podgroup: bool = True
     """Q44: labels, annotations, queue and topology of the PodGroup follow the job."""
+    own_restarts_only: bool = True
+    """A pod reports TaskFailed only when its own containers were restarted, not because another pod's were: a policy
+    RestartPod would otherwise replace the new pod for ever, and leave the failing one alone."""
     coalesce: bool = True
     """Changes that no policy answers become one sync per job, however many there are."""
     write_history: bool = True

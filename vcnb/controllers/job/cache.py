@@ -20,7 +20,7 @@ from vcnb.resources import names
 from vcnb.resources.phases import PodPhase
 from vcnb.store.protocol import Obj
 
-__all__ = ["CacheError", "JobCache", "JobInfo", "PodIdentity", "TaskPods", "identify"]
+__all__ = ["CacheError", "JobCache", "JobInfo", "PodIdentity", "TaskPods", "identify", "restarts_of"]
 
 
 class CacheError(VcnbError):
@@ -96,13 +96,14 @@ def restarts_of(pod: Obj) -> int:
 class TaskPods:
     """The known pods of one task by name, with two running totals."""
 
-    __slots__ = ("pods", "restarts", "succeeded")
+    __slots__ = ("_count_going", "pods", "restarts", "succeeded")
 
-    def __init__(self) -> None:
+    def __init__(self, *, count_going: bool = False) -> None:
+        self._count_going = count_going
         self.pods: dict[str, Obj] = {}
         self.succeeded = 0
         self.restarts = 0
-        """Container restarts of the pods that are Running or Pending."""
+        """Container restarts of the pods that are Running or Pending (upstream also of those that are being removed)."""
 
     def put(self, name: str, pod: Obj) -> None:
         """Take a pod in, or its newer state."""
@@ -124,6 +125,8 @@ class TaskPods:
         if phase == PodPhase.SUCCEEDED:
             self.succeeded += sign
         elif phase in (PodPhase.RUNNING, PodPhase.PENDING):
+            if not self._count_going and pod["metadata"].get("deletionTimestamp"):
+                return
             self.restarts += sign * restarts_of(pod)
 
 
@@ -193,9 +196,14 @@ def _version(obj: Obj) -> int:
 
 
 class JobCache:
-    """All jobs by ``<namespace>/<name>``. With ``own_pods_only`` pods of an earlier namesake are kept apart."""
+    """All jobs by ``<namespace>/<name>``.
 
-    def __init__(self, *, own_pods_only: bool = True) -> None:
+    With ``own_pods_only`` pods of an earlier namesake are kept apart; with ``count_going`` the restarts of pods that are
+    being removed count, too.
+    """
+
+    def __init__(self, *, own_pods_only: bool = True, count_going: bool = False) -> None:
+        self._count_going = count_going
         self._own_pods_only = own_pods_only
         self._infos: dict[str, JobInfo] = {}
 
@@ -327,7 +335,7 @@ class JobCache:
             return
         task = info.tasks.get(identity.task)
         if task is None:
-            task = info.tasks[identity.task] = TaskPods()
+            task = info.tasks[identity.task] = TaskPods(count_going=self._count_going)
         task.put(identity.name, pod)
 
     def _drop_if_empty(self, info: JobInfo) -> None:

@@ -14,6 +14,7 @@ import asyncio
 import logging
 from typing import Final
 
+from vcnb.controllers.job import finished_pods
 from vcnb.controllers.job.behaviour import Behaviour
 from vcnb.controllers.job.cache import JobCache, JobInfo
 from vcnb.controllers.job.commands import Commands
@@ -74,7 +75,9 @@ class JobController:
         self.ctx = ctx
         self.behaviour = behaviour or Behaviour.of(ctx.compat)
         self.metrics = JobMetrics()
-        self.cache = JobCache(own_pods_only=self.behaviour.own_pods_only)
+        self.cache = JobCache(
+            own_pods_only=self.behaviour.own_pods_only, count_going=not self.behaviour.own_restarts_only
+        )
         self.delays = DelayedActions(
             ctx.clock,
             by_uid=self.behaviour.timers_by_pod_uid,
@@ -208,6 +211,8 @@ class JobController:
             self._shell.tell(job, "ExecuteAction", f"Start to execute action {action} ")
         row = row_for(phase_of(job or {}), action, self.behaviour)
         try:
+            if self.behaviour.finished_is_not_evicted:
+                await self._shell.annotate(info, finished_pods.ANNOTATION, finished_pods.note(info.lost))
             await self._run(info, row, request, action)
         except Exception as error:  # noqa: BLE001 whatever a pass runs into, the job is tried again
             await self._failed(info, row, request, action, error)

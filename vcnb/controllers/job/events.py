@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from vcnb.clock import parse_time
 from vcnb.controllers.job.behaviour import Behaviour
-from vcnb.controllers.job.cache import JobCache, PodIdentity
+from vcnb.controllers.job.cache import JobCache, PodIdentity, restarts_of
 from vcnb.resources.phases import POD_FINISHED, JobEvent, PodGroupPhase, PodPhase
 from vcnb.store.protocol import Obj
 
@@ -95,7 +95,7 @@ def on_pod_added(pod: Obj, identity: PodIdentity, cache: JobCache, behaviour: Be
         return Happening(JobEvent.POD_FAILED.value, exit_code_of(pod, behaviour))
     if phase == PodPhase.SUCCEEDED:
         return _COMPLETED if cache.task_completed(identity.key, identity.task) else _SYNC
-    if cache.task_failed(identity.key, identity.task):
+    if phase == PodPhase.RUNNING and _task_failed(pod, identity, cache, behaviour):
         return _TASK_FAILED
     return {PodPhase.RUNNING.value: _RUNNING, PodPhase.PENDING.value: _PENDING, "": _PENDING}.get(phase, _SYNC)
 
@@ -113,8 +113,15 @@ def on_pod_updated(old: Obj, new: Obj, identity: PodIdentity, cache: JobCache, b
     if phase in (PodPhase.RUNNING, PodPhase.PENDING):
         if before != phase:
             return _RUNNING if phase == PodPhase.RUNNING else _PENDING
-        return _TASK_FAILED if cache.task_failed(identity.key, identity.task) else _SYNC
+        return _TASK_FAILED if _task_failed(new, identity, cache, behaviour) else _SYNC
     return _SYNC
+
+
+def _task_failed(pod: Obj, identity: PodIdentity, cache: JobCache, behaviour: Behaviour) -> bool:
+    """Whether the task's restart budget is used up, by default with some help of this pod's."""
+    if behaviour.own_restarts_only and not restarts_of(pod):
+        return False
+    return cache.task_failed(identity.key, identity.task)
 
 
 def on_pod_deleted(identity: PodIdentity, *, known: bool, unfinished: bool, behaviour: Behaviour) -> Happening:

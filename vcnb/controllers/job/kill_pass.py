@@ -26,7 +26,7 @@ from vcnb.controllers.job.states import Retain, Row
 from vcnb.controllers.job.status import Counts, phase_of
 from vcnb.errors import NotFound, VcnbError
 from vcnb.resources.duration import format_duration
-from vcnb.resources.phases import PodPhase
+from vcnb.resources.phases import FINISHED, PodPhase
 from vcnb.store.protocol import Obj
 
 __all__ = ["KillPass", "executed_commands"]
@@ -186,13 +186,15 @@ class KillPass:
 
     @staticmethod
     def _counted(info: JobInfo, job: Obj, plan: KillPlan) -> dict[str, Any]:
-        counts = plan.staying
+        counts, stored = plan.staying, job.get("status") or {}
         for task, index in info.lost:
             known = info.spec.by_name.get(task)
             if known is not None and index < known.replicas:
                 counts.add(task, PodPhase.SUCCEEDED.value)
+        if phase_of(job) in FINISHED:
+            counts.keep_finished(stored)  # the job's result does not change because its pods are cleared away
         counts.add_terminating(plan.terminating)
-        return counts.into(dict(job.get("status") or {}))
+        return counts.into(dict(stored))
 
 
 def _ends(before: str, after: str) -> bool:

@@ -48,6 +48,14 @@ class Counts:
         """Count pods that are being removed."""
         self.fields["terminating"] = self.fields.get("terminating", 0) + number
 
+    def keep_finished(self, status: Mapping[str, Any]) -> None:
+        """Count at least as many succeeded and failed pods of each task as the status does."""
+        for task, entry in (status.get("taskStatusCount") or {}).items():
+            for phase in (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value):
+                fewer = ((entry or {}).get("phase") or {}).get(phase, 0) - self.by_task.get(task, {}).get(phase, 0)
+                if fewer > 0:
+                    self.add(task, phase, fewer)
+
     def into(self, status: dict[str, Any]) -> dict[str, Any]:
         """The status with these counts in place of its own; changes and returns ``status``."""
         for field in COUNTERS:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vcnb.controllers.job import finished_pods
 from vcnb.controllers.job.cache import JobInfo
 from vcnb.controllers.job.depends import may_start
 from vcnb.controllers.job.groups import PodGroups
@@ -50,9 +49,6 @@ class SyncPass:
         if job is None or job["metadata"].get("deletionTimestamp"):
             return
         behaviour = self._shell.behaviour
-        if behaviour.finished_is_not_evicted:
-            await self._shell.annotate(info, finished_pods.ANNOTATION, finished_pods.note(info.lost))
-            job = info.job or job
         stored = job
         job, forwarding = await self._preparation.prepare(info, job, cause)
         group = self._groups.find(job)
