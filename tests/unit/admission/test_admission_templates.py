@@ -199,10 +199,13 @@ def test_accepted(obj: Any) -> None:
 def test_a_template_has_no_ephemeral_containers_and_its_volumes_have_names() -> None:
     findings = Findings()
 
-    spec = pod(ephemeralContainers=[container(name="e")], volumes=[{"name": "", "emptyDir": {}}])
+    spec = pod(
+        ephemeralContainers=[container(name="e")], volumes=[{"name": "", "emptyDir": {}}, {"name": "v"}, {"name": "v"}]
+    )
     check_template({"spec": spec}, "template", findings)
 
     assert [problem.path for problem in findings.problems] == [
         "template.spec.volumes[0].name",
+        "template.spec.volumes[2].name",
         "template.spec.ephemeralContainers",
     ]
