@@ -49,7 +49,7 @@ def summary(report: dict[str, Any], executed: Path, took: float) -> str:
         *(f"  {entry['phase']:<12} {entry['at']:8.3f}" for entry in report["phases"]),
         "",
         "pods",
-        *(f"  {pod['name']:<22} {pod['phase']:<10} exit {pod['exit']}   pid {pod['pid']}" for pod in report["pods"]),
+        *(f"  {pod['name']:<22} {pod['phase']:<10} exit {pod['exit']}   {pod['address']}" for pod in report["pods"]),
         "",
         "result",
         *(f"  {line}" for line in report["table"].splitlines()),

@@ -20,7 +20,6 @@ class Cell:
     reply: dict[str, Any] = field(default_factory=dict)
     streams: dict[str, str] = field(default_factory=dict)
     displays: list[dict[str, Any]] = field(default_factory=list)
-    updates: list[dict[str, Any]] = field(default_factory=list)
     result: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -32,6 +31,7 @@ class Kernel:
     """One IPython kernel process. ``run_all`` queues cells without waiting in between."""
 
     def __init__(self, env: dict[str, str]) -> None:
+        self.updates: list[dict[str, Any]] = []
         self._manager = KernelManager(kernel_name="python3")
         self._manager.start_kernel(env={**os.environ, **env})
         self.client = self._manager.client()
@@ -50,14 +50,19 @@ class Kernel:
         while len(idle) < len(asked):
             message = self.client.get_iopub_msg(timeout=max(deadline - time.monotonic(), 0.1))
             parent = message["parent_header"].get("msg_id", "")
+            if message["msg_type"] == "update_display_data":
+                self.updates.append(message["content"])  # a background thread's belong to no cell
             if parent in found:
                 _take(found[parent], message)
                 if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
                     idle.add(parent)
-        for _ in asked:
+        waiting = set(asked)
+        while waiting:
             reply = self.client.get_shell_msg(timeout=max(deadline - time.monotonic(), 0.1))
-            cell = found[reply["parent_header"]["msg_id"]]
-            cell.status, cell.reply = reply["content"]["status"], reply["content"]
+            identity = reply["parent_header"]["msg_id"]
+            if identity in waiting:  # others answer what the client asked at its start
+                waiting.discard(identity)
+                found[identity].status, found[identity].reply = reply["content"]["status"], reply["content"]
         return [found[identity] for identity in asked]
 
     def run(self, code: str, **options: Any) -> Cell:
@@ -82,7 +87,5 @@ def _take(cell: Cell, message: dict[str, Any]) -> None:
         cell.streams[content["name"]] = cell.streams.get(content["name"], "") + content["text"]
     elif kind == "display_data":
         cell.displays.append(content)
-    elif kind == "update_display_data":
-        cell.updates.append(content)
     elif kind == "execute_result":
         cell.result = content["data"]
