@@ -156,6 +156,27 @@ def test_s55_an_ended_job_has_no_podgroup(scene: Scene):
     assert (scene.phase, scene.podgroup) == ("Terminated", None)
 
 
+def test_a_task_that_failed_is_restarted_once(scene: Scene):
+    scene.boot("ok*1", task("f*2", ["TaskFailed->RestartTask"]))
+
+    scene.restart_container("f-0", 3)
+    assert (scene.phase, scene.retries, scene.terminating) == ("Restarting", 1, ["f-0", "f-1"])
+    scene.reap()
+    scene.run_all()
+
+    assert (scene.phase, scene.retries, scene.created) == ("Running", 1, 5)
+
+
+def test_restarts_of_a_pod_that_goes_do_not_restart_its_successors(scene: Scene):
+    scene.boot("ok*1", task("f*2", ["TaskFailed->RestartTask"]))
+    scene.succeed("f-1")
+
+    scene.restart_container("f-0", 3)
+
+    assert (scene.retries, scene.terminating, scene.kept) == (1, ["f-0"], ["f-1", "ok-0"])
+    assert scene.created == 4
+
+
 def _objects_of_plugins(scene: Scene) -> set[str]:
     from vcnb.resources.kinds import CONFIGMAP, NETWORKPOLICY, SECRET, SERVICE
 
