@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from vcnb.client.jsonvalues import plain
+from vcnb.resources.names import LAST_APPLIED
 from vcnb.store.patch import merge_patch
 from vcnb.store.protocol import Obj
 
 __all__ = ["LAST_APPLIED", "merged", "with_last_applied"]
-
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def with_last_applied(obj: Obj, written: Obj) -> dict[str, Any]:
@@ -30,17 +29,14 @@ def with_last_applied(obj: Obj, written: Obj) -> dict[str, Any]:
     return dict(new)
 
 
-def merged(old: Obj, written: Obj, defaulted: Obj) -> dict[str, Any]:
-    """``written`` over ``old``. ``defaulted`` is ``written`` with the defaults of a creation.
+def merged(old: Obj, written: Obj) -> dict[str, Any]:
+    """``written`` over ``old``: lists are replaced whole, as in a JSON merge patch.
 
-    Lists are replaced whole, as in a JSON merge patch; that is why defaults are filled in first: a task list without
-    them would look like a change of fields that may not change (Volcano's update rules).
+    Admission of the update fills in the defaults of a creation again where they are absent, so that a task list without
+    them is no change.
     """
-    keep = {key: value for key, value in defaulted.items() if key != "status"}
-    patch = _overlay(_dropped(_last_applied(old), written), keep)
-    new = merge_patch(old, patch)
-    _keep_claims(old, new)
-    return with_last_applied(new, written)
+    keep = {key: value for key, value in written.items() if key != "status"}
+    return with_last_applied(merge_patch(old, _overlay(_dropped(_last_applied(old), written), keep)), written)
 
 
 def _last_applied(old: Obj) -> Mapping[str, Any]:
@@ -68,27 +64,10 @@ def _dropped(last: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _overlay(removals: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """One merge patch of both; where a default fills what was taken out, the default wins."""
+    """One merge patch of both; what is written wins."""
     patch = {**removals, **values}
     for key, value in values.items():
         removed = removals.get(key)
         if isinstance(value, Mapping) and isinstance(removed, Mapping):
             patch[key] = _overlay(removed, value)
     return patch
-
-
-def _keep_claims(old: Obj, new: dict[str, Any]) -> None:
-    """The claim names that the Job controller generated stay with their volumes."""
-    before = old.get("spec", {}).get("volumes") or []
-    after = new.get("spec", {}).get("volumes")
-    if not after or len(after) != len(before):
-        return
-    new["spec"] = {
-        **new["spec"],
-        "volumes": [
-            {"volumeClaimName": was["volumeClaimName"], **volume}
-            if "volumeClaim" in volume and "volumeClaimName" in was and "volumeClaimName" not in volume
-            else volume
-            for was, volume in zip(before, after, strict=True)
-        ],
-    }

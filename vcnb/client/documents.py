@@ -87,7 +87,7 @@ def _check_one(
     old = store.peek(kind, str(meta.get("name", "")), meta.get("namespace", "")) if replace else None
     world = StoreWorld(store, before)
     if old is not None:
-        obj = merged(old, obj, review("CREATE", obj, None, world).object)
+        obj = merged(old, obj)
     outcome = review("UPDATE" if old else "CREATE", obj, old, world)
     if outcome.problems:
         raise InvalidObject(_in_order(document, outcome.problems), subject)

@@ -127,7 +127,7 @@ def test_submit_stores_nothing_when_one_document_is_refused(cluster):
 def test_names_are_taken_once_and_missing_ones_suggest(cluster):
     cluster.submit(job("train", "true"))
 
-    with pytest.raises(vcnb.AlreadyExists, match="cluster.apply"):
+    with pytest.raises(vcnb.AlreadyExists, match=r"cluster\.apply"):
         cluster.submit(job("train", "true"))
     with pytest.raises(vcnb.NotFound, match="did you mean 'train'"):
         cluster.jobs["trian"]

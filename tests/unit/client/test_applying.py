@@ -18,7 +18,7 @@ def test_a_written_field_changes_and_a_controllers_field_stays():
     old = with_last_applied(queue({"weight": 1, "parent": "root"}), queue({"weight": 1}))
     written = queue({"weight": 2})
 
-    new = merged(old, written, written)
+    new = merged(old, written)
 
     assert new["spec"] == {"weight": 2, "parent": "root"}
 
@@ -30,17 +30,9 @@ def test_a_field_taken_out_of_the_manifest_is_taken_out_of_the_object():
     )
     written = queue({"capability": {"cpu": "2"}})
 
-    new = merged(old, written, written)
+    new = merged(old, written)
 
     assert new["spec"] == {"weight": 1, "capability": {"cpu": "2"}}
-
-
-def test_a_default_fills_what_was_taken_out():
-    old = with_last_applied(queue({"weight": 7}), queue({"weight": 7}))
-
-    new = merged(old, queue({}), queue({"weight": 1}))
-
-    assert new["spec"]["weight"] == 1
 
 
 def test_labels_are_merged_and_removed_like_fields():
@@ -49,7 +41,7 @@ def test_labels_are_merged_and_removed_like_fields():
     )
     written = queue({}, labels={"a": "2"})
 
-    new = merged(old, written, written)
+    new = merged(old, written)
 
     assert new["metadata"]["labels"] == {"a": "2", "other": "x"}
 
@@ -63,17 +55,4 @@ def test_what_was_written_is_remembered_in_kubectls_annotation():
 def test_a_broken_annotation_is_as_none():
     old = queue({"weight": 3}, annotations={LAST_APPLIED: "{not json"})
 
-    assert merged(old, queue({}), queue({}))["spec"] == {"weight": 3}
-
-
-def test_generated_claim_names_stay_with_their_volumes():
-    claim = {"accessModes": ["ReadWriteOnce"]}
-    old = {
-        "metadata": {"name": "j"},
-        "spec": {"volumes": [{"mountPath": "/a", "volumeClaim": claim, "volumeClaimName": "j-pvc-1"}]},
-    }
-    written = {"metadata": {"name": "j"}, "spec": {"volumes": [{"mountPath": "/a", "volumeClaim": claim}]}}
-
-    new = merged(old, written, written)
-
-    assert new["spec"]["volumes"][0]["volumeClaimName"] == "j-pvc-1"
+    assert merged(old, queue({}))["spec"] == {"weight": 3}

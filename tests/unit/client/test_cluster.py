@@ -296,10 +296,27 @@ def test_close_leaves_no_thread(cluster):
 def test_import_is_light():
     import subprocess
 
-    heavy = (
-        "pydantic pandas plotly ipywidgets anywidget kubernetes aiohttp prometheus_client yaml rocksdict papermill "
-        "IPython nest_asyncio nest_asyncio2 cloudpickle cryptography click rich msgspec"
-    ).split()
+    heavy = [
+        "pydantic",
+        "pandas",
+        "plotly",
+        "ipywidgets",
+        "anywidget",
+        "kubernetes",
+        "aiohttp",
+        "prometheus_client",
+        "yaml",
+        "rocksdict",
+        "papermill",
+        "IPython",
+        "nest_asyncio",
+        "nest_asyncio2",
+        "cloudpickle",
+        "cryptography",
+        "click",
+        "rich",
+        "msgspec",
+    ]
     code = f"import sys, vcnb; print([name for name in {heavy} if name in sys.modules])"
 
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
