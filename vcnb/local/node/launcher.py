@@ -51,7 +51,7 @@ EXIT_CODES = {errno.ENOENT: 127, errno.ENOTDIR: 127, errno.EACCES: 126, errno.EN
 EXIT_CANNOT_START = 128
 """What container runtimes answer for everything else that keeps a container from starting."""
 
-SHIM_SIGNALS = {signal.SIGTERM, signal.SIGUSR1}
+SHIM_SIGNALS = {signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD}
 
 OOM_SCORE = 500
 """Containers go before the notebook kernel when memory runs out (Kubernetes gives best-effort pods 1000)."""
@@ -118,7 +118,7 @@ class Shim:
         self.main = 0
         self.room: Room | None = None
         self.wanted: set[int] = set()
-        """Signals that were asked for; TERM may come before there is anyone to pass it to."""
+        """Signals that were asked for."""
 
     def run(self) -> None:
         self.become_shim()
@@ -134,7 +134,7 @@ class Shim:
             self.report({"event": "abandoned"})
             return
         code, number = self.wait()
-        killed = signal.SIGUSR1 in self.wanted
+        killed = signal.SIGUSR1 in self.wanted | signal.sigpending()
         self.end(code, number, oom=code == 128 + signal.SIGKILL and not killed and kills.grown())
 
     def become_shim(self) -> None:
@@ -144,15 +144,12 @@ class Shim:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, self.on_signal)
-        signal.signal(signal.SIGUSR1, self.on_signal)
-
-    def on_signal(self, number: int, _frame: object) -> None:
-        self.wanted.add(number)
-        if self.main:
-            self.pass_on(number)
+        # Signals are waited for, not handled: a handler of Python's may run too late, after the next blocking call.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SHIM_SIGNALS)
 
     def pass_on(self, number: int) -> None:
+        """Hand a signal that was sent to the shim to the container."""
+        self.wanted.add(number)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.main, signal.SIGTERM if number == signal.SIGTERM else signal.SIGKILL)
         if number == signal.SIGUSR1 and self.room is not None:
@@ -179,14 +176,11 @@ class Shim:
         """Fork the program, leave ``started.json``, let it run. False when the attempt was abandoned meanwhile."""
         go_read, go_write = os.pipe()
         error_read, error_write = os.pipe()
-        # Between the fork and its own handlers the child would run those of the shim, and lose the signal.
-        signal.pthread_sigmask(signal.SIG_BLOCK, SHIM_SIGNALS)
         main = os.fork()
         if main == 0:
             os.close(go_write)
             os.close(error_read)
             run_program(self.request, log, go_read, error_write)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SHIM_SIGNALS)
         os.close(go_read)
         os.close(error_write)
         os.close(log)
@@ -195,8 +189,6 @@ class Shim:
             os.waitpid(main, 0)
             return False
         self.main = main
-        for number in tuple(self.wanted):
-            self.pass_on(number)
         with contextlib.suppress(BrokenPipeError):
             os.write(go_write, b"g")
         os.close(go_write)
@@ -237,11 +229,13 @@ class Shim:
 
     def wait(self) -> tuple[int, int]:
         """Exit code and signal of the program, once it and all it has left behind are gone."""
-        while True:
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-            if ended is None or ended.si_pid == self.main:
-                break
-            os.waitpid(ended.si_pid, 0)
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)) is None or (
+            ended.si_pid != self.main
+        ):
+            if ended is not None:
+                os.waitpid(ended.si_pid, 0)
+            elif (number := signal.sigwait(SHIM_SIGNALS)) != signal.SIGCHLD:
+                self.pass_on(number)
         # The zombie still holds its process id, so this cannot reach a stranger's group.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.main, signal.SIGKILL)
@@ -389,8 +383,7 @@ def become_bwrap(argv: list[str], status: int, streams: tuple[int, int, int]) ->
         for target, file in enumerate(streams):
             os.dup2(file, target, inheritable=True)
         os.set_inheritable(status, True)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         full = [argv[0], "--json-status-fd", str(status), *argv[1:]]
         os.execve(argv[0], full, {"PATH": os.defpath})  # noqa: S606
     except OSError as error:

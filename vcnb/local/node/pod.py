@@ -148,6 +148,10 @@ class PodWorker:
         self._failure = self._failure or failure
         self._spawn(self._stop_containers(grace))
 
+    def hurry(self) -> None:
+        """Grant containers that are being stopped no more time."""
+        self._hurry.set()
+
     async def ended(self) -> None:
         """Wait until nothing of the pod runs and its last status is written."""
         while self._tasks:
@@ -401,9 +405,11 @@ class PodWorker:
                 self._reported = status
                 patch = {"metadata": {"uid": meta["uid"]}, "status": status}
                 try:
-                    pods.saw(
-                        await self.node.store.patch(POD, meta["name"], self.namespace, patch, subresource="status")
+                    written = await self.node.store.patch(
+                        POD, meta["name"], self.namespace, patch, subresource="status"
                     )
+                    self.update(written)
+                    pods.saw(written)
                 except (NotFound, Conflict):
                     return
                 except ApiError as error:

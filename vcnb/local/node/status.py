@@ -71,7 +71,8 @@ class ContainerState:
 
     def terminated(self, ended: Ended, *, final: bool) -> ContainerState:
         """An attempt has ended."""
-        return replace(self, phase="terminated", ended=ended, ready=False, startup_done=False, final=final)
+        last = self.ended or self.last
+        return replace(self, phase="terminated", ended=ended, last=last, ready=False, startup_done=False, final=final)
 
     @property
     def succeeded(self) -> bool:
