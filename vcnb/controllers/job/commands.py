@@ -39,6 +39,7 @@ class Commands:
         self._delete_first = delete_first
         self._enqueue = enqueue
         self._informer = ctx.informers[COMMAND]
+        self._done: set[str] = set()
         self._queue: WorkQueue[tuple[str, str]] = WorkQueue(ctx.clock)
         self._workers = Workers("commands", [self._queue], self._process)
         self._informer.subscribe(added=self._added)
@@ -97,8 +98,8 @@ class Commands:
             self._ctx.recorder.event(job, "Warning", "CommandIgnored", text)
             await self.discard(command)
             return
-        mark = f"{metadata['name']}/{metadata.get('uid', '')}"
-        if mark in executed_commands(job.get("status") or {}):
+        mark = _mark(command)
+        if mark in self._done or mark in executed_commands(job.get("status") or {}):
             await self.discard(command)
             return
         self._issue(command, mark)
@@ -119,12 +120,17 @@ class Commands:
         await self.executed(command["metadata"].get("namespace") or "", _mark(command))
 
     async def executed(self, namespace: str, mark: str) -> None:
-        """Delete the Command of a request that was executed (``Request.command``)."""
+        """Delete the Command of a request that was executed (``Request.command``); what fails is tried again later."""
         name, _, uid = mark.partition("/")
+        self._done.add(mark)
         try:
             await self._ctx.store.delete(COMMAND, name, namespace, uid=uid or None)
         except NotFound:
+            pass
+        except VcnbError:
+            self._queue.add_rate_limited((namespace, name))
             return
+        self._done.discard(mark)
 
 
 def _mark(command: Obj) -> str:

@@ -175,7 +175,11 @@ class JobController:
         chosen = answer(info.spec, (info.job.get("status") or {}).get("version", 0), request, self.behaviour)
         if chosen.delay > 0:
             self._delay(info, request, chosen.action, chosen.delay)
-            if self.behaviour.sync_with_timer:
+            if not await self._note_delays(info):
+                # Not before the delay is noted may a sync remove the traces of its cause.
+                self.queue_of(key).add_rate_limited(request)
+            elif self.behaviour.sync_with_timer:
+                self.queue_of(key).forget(request)
                 self._answered(request, info)
                 self.enqueue(info.sync)
         elif await self._execute(info, request, chosen.action):
@@ -197,10 +201,7 @@ class JobController:
 
     async def _finish_command(self, request: Request) -> None:
         if request.command:
-            try:
-                await self._commands.executed(request.namespace, request.command)
-            except VcnbError as error:
-                _log.warning("Command %s could not be deleted: %s", request.command, error)
+            await self._commands.executed(request.namespace, request.command)
 
     async def _execute(self, info: JobInfo, request: Request, action: str) -> bool:
         """Run the pass for an action; True when it went well. Announces every action but a sync."""
@@ -337,13 +338,15 @@ class JobController:
         self.queue_of(waiting.key).forget(waiting.request)
         self.delays.clean_up(waiting.key, waiting.action, waiting.request)
 
-    async def _note_delays(self, info: JobInfo) -> None:
-        """Keep the annotation of a job true to the actions that wait and cannot be told from its pods."""
+    async def _note_delays(self, info: JobInfo) -> bool:
+        """Keep the annotation of a job true to the actions that wait and cannot be told from its pods; False: it is not."""
         if info.key not in self.delays.changed:
-            return
+            return True
         self.delays.changed.discard(info.key)
         try:
             await self._shell.annotate(info, ANNOTATION, self.delays.note(info.key) or None)
         except VcnbError:
             self.delays.changed.add(info.key)
             self.queue_of(info.key).add_rate_limited(info.sync)
+            return False
+        return True

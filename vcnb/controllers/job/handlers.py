@@ -231,9 +231,13 @@ class Handlers:
     def _look_at_pods(self, info: JobInfo) -> None:
         for pod in tuple(info.all_pods()):
             identity = identify(pod)
-            if identity is not None:
-                happening = events.on_pod_added(pod, identity, self._cache, self._behaviour)
-                self._pod_happened(identity, pod, happening, since=_began(pod, happening))
+            if identity is None:
+                continue
+            if identity.marked and not pod["metadata"].get("deletionTimestamp"):
+                # A kill pass got no further than the marks: why it wanted to kill has not been answered yet.
+                identity = identity._replace(marked=False)
+            happening = events.on_pod_added(pod, identity, self._cache, self._behaviour)
+            self._pod_happened(identity, pod, happening, since=_began(pod, happening))
         job = info.job
         if job is None:
             return

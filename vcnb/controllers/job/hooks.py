@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 from vcnb.controllers.job.plugins import Plugin, PluginBehaviour, plugins_of
 from vcnb.controllers.runtime.context import Context
+from vcnb.errors import VcnbError
 from vcnb.store.protocol import Obj
 
 __all__ = ["Hooks"]
 
-Hook = Literal["add", "update", "delete"]
+Hook = Literal["add", "update"]
 
 
 class Hooks:
@@ -36,11 +37,23 @@ class Hooks:
         for plugin in self.of(job):
             if hook == "add":
                 await plugin.on_job_add(job, changed, self._store)
-            elif hook == "update":
-                await plugin.on_job_update(job, changed, self._store)
             else:
-                await plugin.on_job_delete(job, changed, self._store)
+                await plugin.on_job_update(job, changed, self._store)
         return changed
+
+    async def clean_up(self, job: Obj, controlled: Mapping[str, str]) -> tuple[dict[str, str], VcnbError | None]:
+        """Let every plugin remove what it made; returns ``controlledResources`` afterwards, and the first error.
+
+        A plugin that fails may have removed a part: its key goes as well, so that the next ``add`` makes all of it again.
+        """
+        changed, problem = dict(controlled), None
+        for plugin in self.of(job):
+            try:
+                await plugin.on_job_delete(job, changed, self._store)
+            except VcnbError as error:
+                changed.pop(plugin.key, None)
+                problem = problem or error
+        return changed, problem
 
     def complete(self, pods: list[dict[str, Any]], job: Obj) -> None:
         """Let every plugin complete pods that are about to be made. Raises what they raise."""

@@ -75,7 +75,9 @@ class KillPass:
         if stamped:
             lived = parse_time(stamped) - parse_time(job["metadata"]["creationTimestamp"])
             status["runningDuration"] = format_duration(lived)
-        controlled = await self._hooks.run("delete", job, status.get("controlledResources") or {})
+        controlled, problem = await self._hooks.clean_up(job, status.get("controlledResources") or {})
+        if problem is not None:
+            raise problem
         job = with_controlled({**job, "status": status}, controlled)
         try:
             await self._shell.write_status(info, {**job, "status": {"state": {"phase": before}}}, job["status"], cause)
@@ -155,11 +157,10 @@ class KillPass:
             and not any(key.startswith("plugin-") for key in controlled)
         ):
             return job, None  # parked or finished, and cleaned up
-        try:
-            return with_controlled(job, await self._hooks.run("delete", job, controlled)), None
-        except VcnbError as error:
-            self._shell.warn(job, "PluginError", f"Execute plugin when job delete failed, err: {error}")
-            return job, error
+        controlled, problem = await self._hooks.clean_up(job, controlled)
+        if problem is not None:
+            self._shell.warn(job, "PluginError", f"Execute plugin when job delete failed, err: {problem}")
+        return with_controlled(job, controlled), problem
 
     async def _commit(
         self, info: JobInfo, job: Obj, row: Row, plan: KillPlan, target: Target | None, cause: Cause

@@ -64,7 +64,7 @@ def diff_pods(info: JobInfo, spec: JobSpec, behaviour: Behaviour) -> Diff:
             pod = known.get(name)
             if pod is not None:
                 present += 1
-                _present(diff, task.name, pod, behaviour)
+                _present(diff, info, task.name, pod, behaviour)
             elif (task.name, index) in info.lost:
                 diff.counts.add(task.name, PodPhase.SUCCEEDED.value)
             elif name not in info.strangers:
@@ -76,12 +76,17 @@ def diff_pods(info: JobInfo, spec: JobSpec, behaviour: Behaviour) -> Diff:
     return diff
 
 
-def _present(diff: Diff, task: str, pod: Obj, behaviour: Behaviour) -> None:
+def _present(diff: Diff, info: JobInfo, task: str, pod: Obj, behaviour: Behaviour) -> None:
     metadata = pod["metadata"]
+    marked = names.OUT_OF_SYNC in (metadata.get("annotations") or ())
     if metadata.get("deletionTimestamp"):
-        diff.counts.add_terminating()
+        done = phase_of_pod(pod) == PodPhase.SUCCEEDED and not marked and metadata.get("uid") not in info.evicting
+        if done and behaviour.finished_is_not_evicted:
+            diff.counts.add(task, PodPhase.SUCCEEDED.value)  # somebody clears it away; its work stays done
+        else:
+            diff.counts.add_terminating()
         return
-    if names.OUT_OF_SYNC in (metadata.get("annotations") or ()):
+    if marked:
         diff.surplus.append(Surplus(pod, marked=True))
         if behaviour.count_once:
             return
