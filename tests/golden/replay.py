@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeAlias
 from golden import compare, observe
 from golden.inprocess import NAMESPACE_NAME, PATIENCE, InProcessCluster
 from golden.orders import Forced
-
 from vcnb.resources import kinds
 from vcnb.resources.kinds import KINDS, Kind, kind_of
 from vcnb.store.protocol import Obj

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from golden import observe
 from golden.compare import difference_at
 from golden.inprocess import InProcessCluster

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from golden.compare import ABSENT, Difference, differences
 from golden.replay import Mismatch, scaled
 

@@ -15,7 +15,6 @@ from golden.inprocess import InProcessCluster
 from golden.observe import OUT_OF_SYNC
 from golden.replay import bus_command
 from scenario.notation import policy, task
-
 from vcnb.clock import parse_time
 from vcnb.controllers.runtime.context import Compat
 from vcnb.resources import kinds
@@ -283,6 +282,12 @@ class Scene:
     def created(self) -> int:
         """How many pods were ever created for the job."""
         return self.sim.created(JOB_NAME)
+
+    def metric(self, name: str) -> float:
+        """The value that is exported for the job, 0 when there is none yet."""
+        assert self.cluster.engine.plane is not None, "the controllers do not run"
+        labels = {"job_name": f"default/{JOB_NAME}", "queue_name": "default"}
+        return self.cluster.engine.plane.metrics().get_sample_value(name, labels) or 0
 
     def names(self, kind: Kind) -> list[str]:
         return [found["metadata"]["name"] for found in self.store.peek_all(kind, "default")]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from scenario.scene import Scene, counts_of
 
+from scenario.scene import Scene, counts_of
+from vcnb.controllers.job.metrics import COMPLETED, FAILED
 from vcnb.resources.kinds import PERSISTENTVOLUMECLAIM, POD, PODGROUP
 
 
@@ -90,6 +91,7 @@ def test_s6_a_completed_job_keeps_its_counts(default: Scene):
 def test_s6_a_late_look_does_not_move_the_time_of_completion(scene: Scene):
     ended = _succeed_both(scene)
 
+    assert (scene.metric(COMPLETED), scene.metric(FAILED)) == (1, 0)
     scene.wait(60)
     scene.sim.restart_controllers()
 
@@ -105,6 +107,7 @@ def test_s7_a_job_fails_when_too_few_succeed(scene: Scene):
     scene.succeed("w-1")
     assert scene.phase == "Failed"
     assert scene.kept == ["w-0", "w-1"]
+    assert (scene.metric(COMPLETED), scene.metric(FAILED)) == (0, 1)
 
 
 def test_s8_enough_pods_succeed(scene: Scene):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from scenario.notation import task
 from scenario.scene import Scene, counts_of
 

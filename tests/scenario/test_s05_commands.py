@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from golden.replay import bus_command
 from scenario.scene import Scene
-
 from vcnb.resources.kinds import JOB, POD
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+
+import vcnb
 from scenario.notation import task
 from scenario.scene import Scene
+from vcnb.errors import InvalidObject
+from vcnb.resources.kinds import JOB, QUEUE
 
 
 def test_s76_scale_up(scene: Scene):
@@ -97,3 +103,27 @@ def test_s81_any_or_all(scene: Scene, iteration: str, there: bool):
     assert ("c-0" in scene.pods) is there
     scene.sim.ready("j-a-0")
     assert "c-0" in scene.pods
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"queue": "other"},
+        {"plugins": {"env": []}},
+        {"tasks": [task("w*2"), task("x*1")]},
+    ],
+)
+def test_s82_what_cannot_be_changed(change: dict[str, Any]):
+    with vcnb.connect("memory://?runtime=simulated&clock=virtual") as cluster:
+        cluster.submit({"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": "other"}})
+        cluster.simulator.settle()
+        job = {
+            "apiVersion": JOB.api_version,
+            "kind": JOB.kind,
+            "metadata": {"name": "j"},
+            "spec": {"minAvailable": 2, "tasks": [task("w*2")]},
+        }
+        cluster.submit(job)
+
+        with pytest.raises(InvalidObject):
+            cluster.apply({**job, "spec": {**job["spec"], **change}})

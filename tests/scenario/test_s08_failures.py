@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from scenario.scene import Scene
 
+from scenario.scene import Scene
 from vcnb.clock import rfc3339
 from vcnb.resources.kinds import JOB, PODGROUP
 

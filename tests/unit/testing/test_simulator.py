@@ -5,8 +5,8 @@ from __future__ import annotations
 import types
 
 import pytest
-from unit.testing.stage import Stage, job, pod, podgroup, stage
 
+from unit.testing.stage import Stage, job, pod, podgroup, stage
 from vcnb.clock import rfc3339
 from vcnb.errors import InternalError, InvalidState, NotFound
 from vcnb.resources.kinds import JOB, POD, PODGROUP
