@@ -315,7 +315,6 @@ class _EventExpiry:
         self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
-        # An Event that happens again is found to be younger when its first time is over.
         self._unsubscribe = self._view.subscribe(added=self._seen)
         self._workers.start()
 
@@ -345,21 +344,14 @@ class _EventExpiry:
         now = self._ctx.clock.time()
         while self._due and self._due[0][0] <= now:
             _, namespace, name = heapq.heappop(self._due)
-            event = self._view.get(name, namespace)
-            if event is None:
-                continue
-            until = _last_seen(event) + EVENT_TTL
-            if until > now:
-                heapq.heappush(self._due, (until, namespace, name))
-            else:
-                self._queue.add((namespace, name))
+            self._queue.add((namespace, name))
         self._set_timer()
 
     async def _process(self, item: tuple[str, str]) -> None:
         namespace, name = item
         event = self._view.get(name, namespace)
         if event is not None and _last_seen(event) + EVENT_TTL > self._ctx.clock.time():
-            self._seen(event)
+            self._seen(event)  # it has happened again since it was first seen
             event = None
         try:
             if event is not None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from unit.store.conformance import CHECKS
 from unit.store.conformance.objects import Check
-
 from vcnb.clock import VirtualClock
 from vcnb.store.embedded import open_store
 from vcnb.store.memory import MemoryStore

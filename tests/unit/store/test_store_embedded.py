@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from unit.store.conformance.objects import config, events, job, pod, told, version
 
+from unit.store.conformance.objects import config, events, job, pod, told, version
 from vcnb.clock import VirtualClock
 from vcnb.errors import ClusterBusy, Expired, InvalidObject, StoreCorrupt
 from vcnb.resources.kinds import CONFIGMAP, JOB, POD
@@ -260,6 +260,7 @@ def test_a_missing_file_is_refused_and_nothing_is_begun_anew(tmp_path: Path, nam
     with pytest.raises(StoreCorrupt, match="damaged"):
         open_store(tmp_path, VirtualClock())
     assert contents(rocks).items() >= before.items()
+    assert not file.exists()
     aside.rename(file)
 
     async def all_there(store: EmbeddedStore) -> None:

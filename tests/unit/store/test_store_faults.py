@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+
 from unit.store.conformance import CHECKS
 from unit.store.conformance.objects import Check, config, job
-
 from vcnb import errors
 from vcnb.clock import VirtualClock
 from vcnb.resources.kinds import CONFIGMAP, JOB

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
-from unit.store.conformance.objects import changed, config, labelled, pod, version
 
+from unit.store.conformance.objects import changed, config, labelled, pod, version
 from vcnb.clock import VirtualClock
 from vcnb.errors import Expired, ServerTimeout
 from vcnb.loop import EngineLoop

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from unit.store.conformance.objects import changed, config, events, job, labelled, pod, told, version
 
+from unit.store.conformance.objects import changed, config, events, job, labelled, pod, told, version
 from vcnb.clock import VirtualClock, rfc3339
 from vcnb.errors import ClusterClosed, Conflict, Expired, Forbidden, InternalError, InvalidObject
 from vcnb.resources.kinds import CONFIGMAP, JOB, POD, Kind

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from unit.store.conformance.objects import changed, check, config, events, job, pod, told, version
 
+from unit.store.conformance.objects import changed, check, config, events, job, pod, told, version
 from vcnb.errors import Conflict, InvalidObject, NotFound
 from vcnb.resources.kinds import CONFIGMAP, JOB, POD
 from vcnb.store.protocol import ObjectStore
@@ -153,6 +153,18 @@ async def a_bound_pod_has_thirty_seconds_by_default(store: ObjectStore, namespac
     await store.create(pod("a", namespace, nodeName="nowhere"))
     marked = await store.delete(POD, "a", namespace)
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 30
+    await store.delete(POD, "a", namespace, grace_period_seconds=0)
+
+
+@check
+async def a_second_deletion_that_names_no_grace_changes_nothing(store: ObjectStore, namespace: str) -> None:
+    await store.create(pod("a", namespace, nodeName="nowhere"))
+    await store.delete(POD, "a", namespace, grace_period_seconds=60)
+    again = await store.delete(POD, "a", namespace)
+    assert again["metadata"]["deletionGracePeriodSeconds"] == 60
+    await store.patch(POD, "a", namespace, {"status": {"phase": "Succeeded"}}, subresource="status")
+    await store.delete(POD, "a", namespace)
+    assert (await store.get(POD, "a", namespace))["metadata"]["deletionGracePeriodSeconds"] == 60
     await store.delete(POD, "a", namespace, grace_period_seconds=0)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from unit.store.conformance.objects import check, config, job, podgroup, version
 
+from unit.store.conformance.objects import check, config, job, podgroup, version
 from vcnb.errors import Conflict, InvalidObject, NotFound
 from vcnb.resources.kinds import CONFIGMAP, JOB, PODGROUP
 from vcnb.store.protocol import ObjectStore

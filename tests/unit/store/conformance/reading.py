@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from unit.store.conformance.objects import check, config, labelled, pod
 
+from unit.store.conformance.objects import check, config, labelled, pod
 from vcnb.errors import InvalidObject, NotFound
 from vcnb.resources.kinds import CONFIGMAP, POD, PRIORITYCLASS
 from vcnb.store.protocol import ObjectStore

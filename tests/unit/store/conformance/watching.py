@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from unit.store.conformance.objects import changed, check, config, events, job, labelled, told, version
 
+from unit.store.conformance.objects import changed, check, config, events, job, labelled, told, version
 from vcnb.errors import InvalidObject
 from vcnb.resources.kinds import CONFIGMAP, JOB
 from vcnb.store.protocol import ObjectStore

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from unit.store.conformance.objects import changed, check, config, job, labelled, pod, podgroup, version
 
+from unit.store.conformance.objects import changed, check, config, job, labelled, pod, podgroup, version
 from vcnb.clock import parse_time
 from vcnb.errors import AlreadyExists, Conflict, InvalidObject, NotFound
 from vcnb.resources.kinds import CONFIGMAP, JOB
