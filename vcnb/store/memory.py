@@ -15,14 +15,13 @@ from vcnb.clock import Clock, rfc3339
 from vcnb.errors import (
     AlreadyExists,
     ClusterClosed,
-    Conflict,
     Expired,
     InvalidObject,
     NotFound,
-    ObjectRef,
     Problem,
 )
 from vcnb.resources.kinds import KINDS, POD, Kind, UnknownKind, kind_of
+from vcnb.store.changes import changed_fields, check_preconditions, ref, versioned, with_status
 from vcnb.store.history import History, HistoryWatch
 from vcnb.store.metadata import (
     INITIAL_STATUS,
@@ -184,7 +183,7 @@ class MemoryStore:
                 draft["status"] = status
         admitted = self._admitted("CREATE", draft, None)
         if shelf.objects.get(namespace, name) is not None:
-            raise AlreadyExists(f"{_ref(kind, namespace, name)} already exists", _ref(kind, namespace, name))
+            raise AlreadyExists(f"{ref(kind, namespace, name)} already exists", ref(kind, namespace, name))
         return self._write(shelf, "ADDED", admitted, None, generation=1)
 
     async def update(self, obj: Obj) -> Obj:
@@ -229,7 +228,7 @@ class MemoryStore:
     ) -> Obj:
         shelf = self._shelf(kind)
         old = self._existing(shelf, _namespace(kind, namespace), name)
-        _check_preconditions(shelf.kind, old, uid, resource_version)
+        check_preconditions(shelf.kind, old, uid, resource_version)
         if self.admit is not None:
             self.admit("DELETE", None, old)
         metadata: Mapping[str, Any] = old["metadata"]
@@ -295,7 +294,7 @@ class MemoryStore:
     def _existing(self, shelf: _Shelf, namespace: str, name: str) -> Obj:
         found = shelf.objects.get(namespace, name)
         if found is None:
-            raise NotFound(f"{_ref(shelf.kind, namespace, name)} not found", _ref(shelf.kind, namespace, name))
+            raise NotFound(f"{ref(shelf.kind, namespace, name)} not found", ref(shelf.kind, namespace, name))
         return found
 
     def _known_version(self, text: str) -> int:
@@ -360,13 +359,13 @@ class MemoryStore:
             raise NotFound(f"{kind} has no status subresource; write its status with the object itself")
         new = self._settled(kind, old, new)
         if subresource:
-            new = _with_status(old, new)
+            new = with_status(old, new)
         else:
             if kind.status:
-                new = _with_status(new, old)
+                new = with_status(new, old)
             if self.admit is not None and new is not old:
                 new = shared(self._admitted("UPDATE", new, old), old)
-        changed = _changed(new, old)
+        changed = changed_fields(new, old)
         if not changed:
             return old
         if is_gone(new["metadata"]):
@@ -381,7 +380,7 @@ class MemoryStore:
             return new
         if not isinstance(metadata, dict):
             raise InvalidObject([Problem("metadata", None, "must be an object")], f"{kind} {was['name']}")
-        _check_preconditions(kind, old, metadata.get("uid"), metadata.get("resourceVersion"))
+        check_preconditions(kind, old, metadata.get("uid"), metadata.get("resourceVersion"))
         metadata = shared(keep_system_fields(metadata, was), was)
         if metadata is not was:
             refuse(kind, was["name"], check_metadata(metadata, was))
@@ -392,7 +391,7 @@ class MemoryStore:
     ) -> Obj:
         """Give the object its version, journal it, and let everybody see it."""
         version = self._version + 1
-        stored = _versioned(obj, version, generation)
+        stored = versioned(obj, version, generation)
         metadata = stored["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         if self._journal is not None:
@@ -410,11 +409,11 @@ class MemoryStore:
         if self._journal is not None:
             self._journal.remove(shelf.kind, namespace, name, version)
         if announced:
-            marked = _versioned(obj, version - 1)
+            marked = versioned(obj, version - 1)
             shelf.history.append(WatchEvent("MODIFIED", marked), old, version - 1)
             old = marked
         self._version = version
-        last = _versioned(obj, version)
+        last = versioned(obj, version)
         shelf.objects.pop(namespace, name)
         shelf.history.append(WatchEvent("DELETED", last), old, version)
         return last
@@ -422,49 +421,6 @@ class MemoryStore:
 
 def _namespace(kind: Kind, namespace: str | None) -> str:
     return (namespace or "default") if kind.namespaced else ""
-
-
-def _ref(kind: Kind, namespace: str, name: str) -> ObjectRef:
-    return ObjectRef(kind.kind, name, namespace)
-
-
-def _versioned(obj: Obj, version: int, generation: int | None = None) -> Obj:
-    metadata = {**obj["metadata"], "resourceVersion": str(version)}
-    if generation is not None:
-        metadata["generation"] = generation
-    return {**obj, "metadata": metadata}
-
-
-def _with_status(obj: Obj, source: Obj) -> Obj:
-    """``obj`` with the status of ``source``."""
-    status = source.get("status")
-    if obj.get("status") is status and ("status" in obj) == ("status" in source):
-        return obj
-    if "status" in source:
-        return {**obj, "status": status}
-    return {field: item for field, item in obj.items() if field != "status"}
-
-
-def _changed(new: Obj, old: Obj) -> set[str]:
-    """The top-level fields that differ; ``new`` shares with ``old`` what is equal, so identity tells."""
-    if new is old:
-        return set()
-    changed = {field for field in old if field not in new}
-    changed.update(field for field, item in new.items() if item is not old.get(field, changed))
-    return changed
-
-
-def _check_preconditions(kind: Kind, old: Obj, uid: Any, resource_version: Any) -> None:
-    metadata = old["metadata"]
-    if resource_version and resource_version != metadata["resourceVersion"]:
-        ref = _ref(kind, metadata.get("namespace", ""), metadata["name"])
-        raise Conflict(
-            f"{ref} has changed: it is at version {metadata['resourceVersion']}, not {resource_version}; read it again",
-            ref,
-        )
-    if uid and uid != metadata["uid"]:
-        ref = _ref(kind, metadata.get("namespace", ""), metadata["name"])
-        raise Conflict(f"{ref} is another object of that name: its uid is {metadata['uid']}, not {uid}", ref)
 
 
 def _selected(items: list[Obj], labels: str = "", fields: str = "") -> list[Obj]:
