@@ -76,6 +76,17 @@ def test_a_timeout_leaves_the_job_running(cluster):
     assert "long" not in cluster.jobs
 
 
+@pytest.mark.timeout(60)
+def test_a_pod_deleted_while_it_is_being_started_is_told_to_stop(cluster):
+    patient = {"terminationGracePeriodSeconds": 600}
+    for number in range(5):
+        task = vcnb.Task("w", replicas=2, image="bash", command=["sleep", "600"], pod=patient)
+        handle = cluster.submit(vcnb.Job(name=f"brief{number}", tasks=[task]))
+        handle.delete()
+
+    assert len(cluster.pods) == 0
+
+
 def test_a_gang_that_does_not_fit_starts_nothing(cluster):
     handle = cluster.submit(job("huge", "true", replicas=2, min_available=2))
     big = vcnb.Job(

@@ -78,6 +78,9 @@ class Container:
         self._durations: list[float] = []
         self._probes: list[asyncio.Task[None]] = []
         self._kill_reason = ""
+        self._launching: asyncio.Future[None] | None = None
+        """Done once the program that is being launched runs or has failed to: who stops the container waits for it."""
+        self._kill_asked = False
 
     @property
     def name(self) -> str:
@@ -151,6 +154,17 @@ class Container:
             self._take_end(Ended(None, launch))
             self._tell_error()
             return
+        self._launching = asyncio.get_running_loop().create_future()
+        try:
+            await self._launched(attempt, launch)
+        finally:
+            self._launching.set_result(None)
+            self._launching = None
+        if self._kill_asked:
+            self.kill()
+        self._tell_error()
+
+    async def _launched(self, attempt: Attempt, launch: Launch) -> None:
         try:
             report = await self._host.launcher.launch(launch)
             started_at = self._host.clock.time()
@@ -164,7 +178,6 @@ class Container:
             self._runs(attempt, process, started_at)
         else:
             self._take_end(self._end_of(attempt, started_at, live=True))
-        self._tell_error()
 
     def _tell_error(self) -> None:
         error = self.state.ended.exit.error if self.state.ended is not None else ""
@@ -258,6 +271,8 @@ class Container:
 
     async def stop(self, grace: float, deadline_hit: asyncio.Event) -> None:
         """preStop, SIGTERM, and SIGKILL after ``grace`` seconds or as soon as ``deadline_hit`` is set."""
+        if self._launching is not None:
+            await asyncio.shield(self._launching)
         ended, process = self._ended, self._process
         if ended is None or process is None:
             return
@@ -278,6 +293,8 @@ class Container:
 
     def kill(self) -> None:
         """Kill it and all it has started, at once."""
+        if self._launching is not None:
+            self._kill_asked = True
         if self._process is not None and self._ended is not None and not self._ended.done():
             self._process.signal(signal.SIGUSR1)
 
