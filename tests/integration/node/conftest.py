@@ -87,13 +87,16 @@ class Bench:
         """The first true value of the condition; looks 100 times a second for at most 20 s."""
         loop = asyncio.get_running_loop()
         end = loop.time() + PATIENCE
-        never = asyncio.Event()
         while not (value := condition()):
             if loop.time() > end:
                 pytest.fail(f"waited {PATIENCE:g} s for {what or condition}")
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(never.wait(), 0.01)
+            await self.until_once()
         return value
+
+    async def until_once(self) -> None:
+        """One hundredth of a second for real processes."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.Event().wait(), 0.01)
 
     async def settle(self) -> None:
         """Let everything that is ready on the loop run."""

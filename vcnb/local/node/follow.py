@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from vcnb.clock import Clock
@@ -118,7 +118,7 @@ class Follower:
         self,
         key: str,
         streams: Callable[[], Sequence[LogStream]],
-        is_over: Callable[[], bool],
+        is_over: Callable[[], Awaitable[bool]],
         clock: Clock,
         inotify: Inotify | None,
         *,
@@ -156,7 +156,7 @@ class Follower:
         """Lists of lines, until all is over and read."""
         while not self._closed:
             self._woken.clear()
-            over = self._is_over()
+            over = await self._is_over()
             if over or self._rescan:
                 self._find_attempts()
             lines = self._read_all(over=over)

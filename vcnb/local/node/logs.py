@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vcnb.controllers.runtime.context import Context
+from vcnb.errors import NotFound
 from vcnb.local.node.follow import Follower
 from vcnb.local.node.inotify import Inotify
 from vcnb.local.node.layout import Attempt, Layout, PodDirectory, job_owner
@@ -200,22 +201,32 @@ class Logs:
         job = self._ctx.informers[JOB].get(query.job, query.namespace) if query.job else None
         return job if job is not None and job["metadata"]["uid"] == query.job_uid else None
 
-    def _is_over(self, query: LogQuery) -> bool:
+    async def _is_over(self, query: LogQuery) -> bool:
         """Whether no more can come but what running attempts still write."""
         pods = self._ctx.informers[POD]
         if not query.job:
             pod = pods.get(query.pod, query.namespace)
             same = pod is not None and query.job_uid == f"pod-{pod['metadata']['uid']}"
-            return not same or _pod_phase(pod) in POD_FINISHED
+            return await self._is_gone(query) if not same else _pod_phase(pod) in POD_FINISHED
         job = self._job(query)
         if job is None:
-            return True
+            return await self._is_gone(query)
         phase = ((job.get("status") or {}).get("state") or {}).get("phase") or ""
         if phase in FINISHED or phase == JobPhase.ABORTED:
             return True
         chosen = [pod for pod in pods.by_index("job-uid", query.job_uid) if query.selects(_record_of(pod))]
         succeeded = sum(_pod_phase(pod) == PodPhase.SUCCEEDED for pod in chosen)
         return succeeded == len(chosen) >= max(self._expected(query, job), 1)
+
+    async def _is_gone(self, query: LogQuery) -> bool:
+        """Whether the store has no such object, either; one that was made just now is in the store alone."""
+        kind, name = (JOB, query.job) if query.job else (POD, query.pod)
+        try:
+            found = await self._ctx.store.get(kind, name, query.namespace)
+        except NotFound:
+            return True
+        uid = found["metadata"]["uid"]
+        return query.job_uid != (uid if query.job else f"pod-{uid}")
 
     @staticmethod
     def _expected(query: LogQuery, job: Obj) -> int:
