@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-__all__ = ["MAX_LENGTH", "References", "embedded", "references", "syntax_error"]
+__all__ = ["MAX_LENGTH", "References", "embedded", "pieces", "references", "syntax_error"]
 
 MAX_LENGTH: Final = 4096
 """The longest expression, in characters."""
@@ -35,12 +35,14 @@ class References:
 
     ``variables`` are the names at its roots; ``nodes`` and ``params`` the literal names after ``flows`` and ``params``;
     ``minus`` are pairs of a name after ``flows.`` and the word behind a ``-``, a likely mistake for a name with a dash.
+    ``dynamic_nodes``: ``flows`` is also used without such a name, so any node may be meant.
     """
 
     variables: frozenset[str]
     nodes: tuple[str, ...]
     params: tuple[str, ...]
     minus: tuple[tuple[str, str], ...]
+    dynamic_nodes: bool = False
 
 
 @lru_cache(maxsize=4096)
@@ -76,6 +78,7 @@ def references(expression: str) -> References:
     variables, bound = set(), {"true", "false", "null", "in"}
     found: dict[str, list[str]] = {"flows": [], "params": []}
     minus = []
+    dynamic = False
     for index, (kind, text) in enumerate(tokens):
         if kind != "name" or (index and words[index - 1] == "."):
             if kind == "name" and text in _MACROS and words[index + 1] == "(" and words[index + 3] == ",":
@@ -86,11 +89,13 @@ def references(expression: str) -> References:
         variables.add(text)
         if text in found:
             name = _name_after(tokens, index)
+            whole = words[index + 1] == "." or words[index + 3] == "]"
+            dynamic = dynamic or (text == "flows" and not (name is not None and whole))
             if name is not None:
                 found[text].append(name)
                 if text == "flows" and words[index + 1] == "." and words[index + 3] == "-":
                     minus.append((name, words[index + 4]))
-    return References(frozenset(variables - bound), tuple(found["flows"]), tuple(found["params"]), tuple(minus))
+    return References(frozenset(variables - bound), tuple(found["flows"]), tuple(found["params"]), tuple(minus), dynamic)
 
 
 def _name_after(tokens: list[tuple[str, str]], index: int) -> str | None:
@@ -125,3 +130,17 @@ def embedded(value: Any, path: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             yield from embedded(item, f"{path}[{index}]")
+
+
+def pieces(text: str) -> list[tuple[bool, str]]:
+    """The text as pieces: (False, literal text) and (True, expression); the empty text has none."""
+    found: list[tuple[bool, str]] = []
+    place = 0
+    for match in _EMBEDDED.finditer(text):
+        if match.start() > place:
+            found.append((False, text[place : match.start()]))
+        found.append((True, match.group(1).strip()))
+        place = match.end()
+    if place < len(text):
+        found.append((False, text[place:]))
+    return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from vcnb.controllers.flow.cachejobs import CacheJobs
+from vcnb.controllers.flow.flows import Flows
 from vcnb.controllers.flow.metrics import FlowMetrics
+from vcnb.controllers.flow.prober import AsyncioProber, Prober
 from vcnb.controllers.flow.strict import StrictFlows
 from vcnb.controllers.runtime.context import Context
 
@@ -10,13 +13,38 @@ __all__ = ["FlowController"]
 
 
 class FlowController:
-    """Runs JobFlows."""
+    """Runs JobFlows.
+
+    ``prober`` makes the connections of probes (default: over the network); ``cache`` runs the jobs of cache nodes,
+    without one such a node fails. Both may be set later, ``cache`` before ``start``. ``server_defaults``: the store is a
+    Kubernetes API server, which writes defaults into patches. ``max_requeue`` holds for ``compat="strict"`` only.
+    """
 
     name = "jobflow-controller"
 
-    def __init__(self, ctx: Context, *, max_requeue: int = 15) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        *,
+        prober: Prober | None = None,
+        cache: CacheJobs | None = None,
+        max_requeue: int = 15,
+        server_defaults: bool = False,
+    ) -> None:
         self.metrics = FlowMetrics()
-        self._flows = StrictFlows(ctx, self.metrics, max_requeue=max_requeue)
+        self.prober: Prober = prober or AsyncioProber()
+        self.cache = cache
+        self._flows: StrictFlows | Flows
+        if ctx.compat == "strict":
+            self._flows = StrictFlows(ctx, self.metrics, max_requeue=max_requeue)
+        else:
+            self._flows = Flows(
+                ctx,
+                self.metrics,
+                prober=lambda: self.prober,
+                cache=lambda: self.cache,
+                server_defaults=server_defaults,
+            )
 
     async def start(self) -> None:
         await self._flows.start()

@@ -1,0 +1,438 @@
+"""How far a flow has come: the entries of ``status.nodes`` and everything that is counted beside them.
+
+Deterministic and without I/O: what it decides depends on the flow, on what the World shows and on the time alone. It can
+be built anew from the store at any moment and goes on from there. In between only what has changed is looked at: nodes
+to look at wait in a queue by their position, edges are counted, timers are in a heap. So one event costs the same in a
+flow of ten nodes and of a thousand.
+
+How nodes move is in the modules ``waiting``, ``running``, ``items`` (forEach) and ``caching``; how the flow ends as a
+whole, and how it is suspended or run again, in ``flowstate``.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from vcnb.clock import rfc3339
+from vcnb.controllers.flow.edges import Edges, EdgeState, Entry, edge_state
+from vcnb.controllers.flow.naming import flow_uid, job_name
+from vcnb.controllers.flow.origin import Origin, origin_of
+from vcnb.controllers.flow.shown import Shown
+from vcnb.controllers.flow.spec import Edge, FlowSpec, Node, NodeType, read_spec
+from vcnb.controllers.flow.status import JOB_LISTS, phase_of
+from vcnb.controllers.flow.world import Decision, Told, World
+from vcnb.resources.phases import NODE_FINISHED, FlowPhase, NodePhase
+from vcnb.store.protocol import Obj
+
+__all__ = ["FINISHED", "NEAR", "Progress", "active_jobs"]
+
+FINISHED: Final = frozenset(phase.value for phase in NODE_FINISHED)
+_FAILURES: Final = frozenset({NodePhase.FAILED.value, NodePhase.TIMED_OUT.value, NodePhase.CANCELLED.value})
+_LEFT_OUT_AT_END: Final = ("reason", "message", "retryAt")
+ENDS_RUNNING: Final = {
+    "DeadlineExceeded": "the flow's activeDeadlineSeconds were over",
+    "Terminated": "the flow was terminated",
+}
+_BUILT: Final = frozenset({*JOB_LISTS, "conditions", "jobStatusList", "nodes"})
+NEAR: Final = 1e-6
+"""Seconds; times that differ by less are the same moment."""
+
+
+class Progress:
+    """One flow. ``jobs`` are those that it owns; ``server_defaults`` is for a Kubernetes API server (see ``build``)."""
+
+    def __init__(
+        self, flow: Obj, world: World, jobs: Iterable[Obj], now: float, *, server_defaults: bool = False
+    ) -> None:
+        self.flow = flow
+        self.world = world
+        self.now = now
+        self.server_defaults = server_defaults
+        self.name: str = flow["metadata"]["name"]
+        self.uid: str = flow["metadata"]["uid"]
+        self.spec: FlowSpec = read_spec(flow)
+        self.status: Mapping[str, Any] = flow.get("status") or {}
+        self.phase = phase_of(flow)
+        self.extra: dict[str, Any] = {}
+        """Further fields of the status that change: None removes one."""
+        reason = str((self.status.get("state") or {}).get("reason") or "")
+        self.closed = (reason if reason in self.ends_running else "FlowFailed") if self.failed else ""
+        """Why nothing new is started any more; empty while the flow goes on."""
+        self.decision = Decision()
+        self.entries: dict[str, Entry] = {}
+        self.edges: dict[str, Edges] = {}
+        self.shown = Shown(self.status)
+        self.active = 0
+        """Jobs that exist, or are being made, and have not ended."""
+        self.finished = 0
+        self.failures = 0
+        """Nodes that failed, and nobody handles it."""
+        self.started = 0
+        """Nodes that have left Waiting."""
+        self.blocked: dict[str, float] = {}
+        """Jobs whose creation was refused, and when to try again."""
+        self.making: set[str] = set()
+        """Jobs that this pass asks to create."""
+        self.children: dict[str, set[int]] = {}
+        """Items of ``forEach`` that must be looked at, by node."""
+        self.probing: set[tuple[str, str]] = set()
+        self.next_probe: dict[tuple[str, str], float] = {}
+        self.tries: dict[tuple[str, str], int] = {}
+        self._dirty: list[tuple[bool, int, str]] = []
+        self._queued: set[str] = set()
+        self._timers: list[tuple[float, str]] = []
+        self._set: set[tuple[float, str]] = set()
+        self._no_room: list[tuple[int, str]] = []
+        self._still_no_room: list[tuple[int, str]] = []
+        self._awaiting: dict[str, set[str]] = {}
+        self._fresh: set[str] = set()
+        self._loaded = True
+        self._load(jobs)
+
+    # Loading
+
+    def _load(self, jobs: Iterable[Obj]) -> None:
+        stored: Mapping[str, Entry] = self.status.get("nodes") or {}
+        for name, node in self.spec.nodes.items():
+            entry = stored.get(name)
+            if entry is None or (entry["phase"] == NodePhase.WAITING and entry.get("type") != node.type):
+                entry = {"type": node.type.value, "phase": NodePhase.WAITING.value}
+            self.entries[name] = entry
+            self._count(name, entry, +1)
+        for name, node in self.spec.nodes.items():
+            self.edges[name] = Edges(node, lambda edge, node=node: self._edge_state(node, edge))  # type: ignore[misc]
+        for job in jobs:
+            origin = origin_of(job, self.name, self.spec.nodes)
+            if origin is not None:
+                self._show(job, origin)
+        for listed in ("completedJobs", "failedJobs", "terminatedJobs"):
+            for ended in self.status.get(listed) or ():
+                if self.own_job(ended) is None:
+                    self.shown.gone(ended, keep_condition=self.over)
+        for name in self.entries:
+            self.touch(name)
+            for job_named in self._job_names(name):
+                if self.own_job(job_named) is None and self.shown.phase(job_named):
+                    self.shown.gone(job_named, keep_condition=self.over)
+            self._show_waiting(name)
+
+    def _job_names(self, name: str) -> list[str]:
+        entry = self.entries[name]
+        children = entry.get("children") or ()
+        return [found["jobName"] for found in (entry, *children) if found.get("jobName")]
+
+    # The parts that the rules use
+
+    @property
+    def ends_running(self) -> Mapping[str, str]:
+        """Reasons of ``closed`` that also end what runs, with words for people."""
+        return ENDS_RUNNING
+
+    @property
+    def failed(self) -> bool:
+        """Whether the flow has failed."""
+        return self.phase == FlowPhase.FAILED
+
+    @property
+    def over(self) -> bool:
+        """Whether the flow has ended."""
+        return self.phase in (FlowPhase.FAILED, FlowPhase.SUCCEED)
+
+    @property
+    def stamp(self) -> str:
+        """The present time as text."""
+        return rfc3339(self.now)
+
+    def own_job(self, name: str) -> Obj | None:
+        """The job of that name if this flow owns it."""
+        job = self.world.job(name)
+        return job if job is not None and flow_uid(job) == self.uid else None
+
+    def put(self, name: str, entry: Entry) -> None:
+        """A node has this entry now; whoever waits for it is looked at."""
+        before = self.entries[name]
+        if entry == before:
+            return
+        self._count(name, before, -1)
+        self._count(name, entry, +1)
+        self.entries[name] = entry
+        self._fresh.add(name)
+        self._show_waiting(name)
+        for follower, number in self.spec.followers.get(name, ()):
+            node = self.spec.nodes[follower]
+            news = self.edges[follower].update(number, self._edge_state(node, node.edges[number]))
+            if news or node.timeout is not None:
+                self.touch(follower)
+        if entry["phase"] in FINISHED and before["phase"] not in FINISHED:
+            for chosen in self.spec.chooses.get(name, ()):
+                self.touch(chosen)
+            if self.failures and self.spec.fail_fast and not self.closed:
+                self.close("FlowFailed")
+
+    def change(self, name: str, **changes: Any) -> None:
+        """Change fields of a node's entry; None removes one."""
+        entry = {**self.entries[name], **changes}
+        self.put(name, {key: value for key, value in entry.items() if value is not None})
+
+    def finish(self, name: str, phase: NodePhase, reason: str = "", message: str = "", **more: Any) -> None:
+        """A node has come to its end."""
+        entry = {key: value for key, value in self.entries[name].items() if key not in _LEFT_OUT_AT_END}
+        entry |= {"phase": phase.value, "finishTime": self.stamp, **more}
+        if reason:
+            entry["reason"] = reason
+        if message:
+            entry["message"] = message
+        self.put(name, {key: value for key, value in entry.items() if value is not None})
+        if phase.value in _FAILURES:
+            text = f"node {name} {phase.value}: {message or reason}"
+            self.decision.told.append(Told("Warning", f"Node{phase.value}", text))
+        if entry.get("terminate"):
+            self.touch(name)
+
+    def close(self, reason: str) -> None:
+        """Start nothing any more; every node that is not at its end is looked at for what that means to it."""
+        self.closed = reason
+        for name, entry in self.entries.items():
+            if entry["phase"] not in FINISHED:
+                self.touch(name)
+
+    def touch(self, name: str) -> None:
+        """Look at a node in this or the next pass. What runs comes first, then the flow's own order."""
+        if name not in self._queued and name in self.entries:
+            self._queued.add(name)
+            waits = self.entries[name]["phase"] == NodePhase.WAITING
+            heapq.heappush(self._dirty, (waits, self.spec.nodes[name].position, name))
+
+    def touch_all(self) -> None:
+        """Look at every node."""
+        for name in self.entries:
+            self.touch(name)
+
+    def next_dirty(self) -> str | None:
+        """The next node to look at; None when there is none."""
+        if not self._dirty:
+            return None
+        name = heapq.heappop(self._dirty)[2]
+        self._queued.discard(name)
+        return name
+
+    # Time
+
+    def wake(self, when: float, name: str) -> None:
+        """Look at a node at this time."""
+        if (when, name) not in self._set:
+            self._set.add((when, name))
+            heapq.heappush(self._timers, (when, name))
+
+    def fire_timers(self) -> None:
+        """Look at the nodes whose time has come."""
+        while self._timers and self._timers[0][0] <= self.now + NEAR:
+            due = heapq.heappop(self._timers)
+            self._set.discard(due)
+            self.touch(due[1])
+
+    @property
+    def next_timer(self) -> float | None:
+        """When the next timer is due."""
+        return self._timers[0][0] if self._timers else None
+
+    # Slots
+
+    def room(self, jobs: int = 1) -> bool:
+        """Whether so many more jobs may run (``maxParallel``). More than ever may run do so alone."""
+        limit = self.spec.max_parallel
+        return limit is None or self.active + jobs <= limit or (jobs > limit and not self.active)
+
+    def wait_for_room(self, name: str) -> None:
+        """Look at a node when a job has ended."""
+        self._still_no_room.append((self.spec.nodes[name].position, name))
+
+    def touch_next_in_line(self) -> bool:
+        """Look at the first node that waits for room, if there is some; False when there is nobody, or no room."""
+        if not self._no_room or not self.room():
+            return False
+        self.touch(heapq.heappop(self._no_room)[1])
+        return True
+
+    def line_up(self) -> None:
+        """A pass ends: who found no room in it is in line for the next one."""
+        for item in dict.fromkeys(self._still_no_room):
+            if item not in self._no_room:
+                heapq.heappush(self._no_room, item)
+        self._still_no_room.clear()
+
+    # Things that are not there yet
+
+    def wait_for(self, what: str, name: str) -> None:
+        """Look at a node when ``template/<name>`` or ``job/<name>`` has come, changed or gone."""
+        self._awaiting.setdefault(what, set()).add(name)
+
+    @property
+    def awaited(self) -> Iterable[str]:
+        """All that nodes wait for in this way."""
+        return self._awaiting.keys()
+
+    def refused(self, node: str, job: str, reason: str, message: str, again_at: float, *, final: bool) -> None:
+        """The store has refused a job of a node: the node waits (and tries again then), or has failed."""
+        entry = self.entries[node]
+        self.blocked[job] = again_at
+        children = entry.get("children")
+        if children is not None:
+            self.refuse_item(node, job, reason, message, final=final)
+        elif final:
+            self.finish(node, NodePhase.FAILED, reason, message)
+        elif entry["phase"] == NodePhase.RUNNING:
+            self.change(node, phase=NodePhase.WAITING.value, reason=reason, message=message, retryAt=None)
+        else:
+            self.change(node, reason=reason, message=message)
+        if entry.get("reason") != reason:
+            self.decision.told.append(Told("Warning", reason, f"node {node}: {message}"))
+        self.touch(node)
+
+    def refuse_item(self, node: str, job: str, reason: str, message: str, *, final: bool) -> None:
+        """The store has refused the job of one item: the item waits again, or has failed."""
+        refused = []
+        for child in self.entries[node]["children"]:
+            if child.get("jobName") == job and child["phase"] == NodePhase.RUNNING:
+                phase = NodePhase.FAILED if final else NodePhase.WAITING
+                refused.append({**child, "phase": phase.value, "reason": reason, "message": message})
+            else:
+                refused.append(child)
+        self.change(node, children=refused, reason=reason, message=message)
+
+    def appeared(self, what: str) -> bool:
+        """Something that nodes may wait for has changed; returns whether one does."""
+        found = self._awaiting.pop(what, ())
+        for name in found:
+            self.touch(name)
+        return bool(found)
+
+    # Jobs
+
+    def job_changed(self, name: str) -> None:
+        """A job of this name has appeared, changed or gone."""
+        self.appeared(f"job/{name}")
+        job = self.own_job(name)
+        last = job if job is not None else self.world.lost(name)
+        origin = origin_of(last, self.name, self.spec.nodes) if last is not None else None
+        if origin is None:
+            return
+        if job is not None:
+            self._show(job, origin)
+        else:
+            self._show_last(name, origin)
+        self.touch(origin.node)
+        if origin.item is not None:
+            self.children.setdefault(origin.node, set()).add(origin.item)
+        for prober in self.spec.probed_by.get(origin.node, ()):
+            self.touch(prober)
+
+    def _show_last(self, name: str, origin: Origin) -> None:
+        last = self.world.lost(name)
+        if last is not None:
+            self._show(last, origin)
+        self.shown.gone(name, keep_condition=self.over)
+
+    def _show(self, job: Obj, origin: Origin) -> None:
+        name = job["metadata"]["name"]
+        self.shown.waits(name, waiting=False)
+        self.shown.job(job, self.now)
+        if self._is_superseded(origin):
+            self.shown.hide(name)
+
+    def _is_superseded(self, origin: Origin) -> bool:
+        entry: Entry = self.entries[origin.node]
+        if origin.item is not None:
+            children = entry.get("children") or ()
+            if origin.item >= len(children):
+                return False
+            entry = children[origin.item]
+        if origin.iteration is not None and origin.iteration != (entry.get("iteration") or 0):
+            return False
+        return origin.attempt < (entry.get("attempt") or 0)
+
+    def _show_waiting(self, name: str) -> None:
+        node, entry = self.spec.nodes[name], self.entries[name]
+        if node.type in (NodeType.SWITCH, NodeType.CACHE):
+            return
+        expected = entry.get("jobName") or job_name(self.name, name, attempt=entry.get("attempt") or 0)
+        self.shown.waits(expected, waiting=entry["phase"] == NodePhase.WAITING and self.own_job(expected) is None)
+
+    # Counting
+
+    def _count(self, name: str, entry: Entry, sign: int) -> None:
+        phase = entry["phase"]
+        jobs = active_jobs(entry)
+        self.active += sign * jobs
+        self.started += sign * (phase != NodePhase.WAITING)
+        self.finished += sign * (phase in FINISHED)
+        self.failures += sign * (phase in _FAILURES and name not in self.spec.handled)
+
+    def _edge_state(self, node: Node, edge: Edge) -> EdgeState:
+        target = self.entries.get(edge.target)
+        if target is None:
+            return EdgeState.DEAD
+        latched = edge.target in (self.entries[node.name].get("satisfied") or ())
+        return edge_state(edge, node, target, self.spec.nodes[edge.target].allow_failure, latched)
+
+    def latch(self, name: str, target: str) -> None:
+        """A probe of a node has passed on a target: it stays satisfied."""
+        satisfied = [*(self.entries[name].get("satisfied") or ()), target]
+        self.change(name, satisfied=satisfied)
+        node = self.spec.nodes[name]
+        for number, edge in enumerate(node.edges):
+            if edge.target == target:
+                self.edges[name].update(number, self._edge_state(node, edge))
+        self.touch(name)
+
+    # The status
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether the status differs from the stored one."""
+        return bool(self._fresh or self.extra or self.shown.changed or self._loaded)
+
+    def build_status(self) -> dict[str, Any] | None:
+        """The status to store; None when it is as it was."""
+        if not self.unwritten:
+            return None
+        status = {key: value for key, value in self.status.items() if key not in _BUILT and key not in self.extra}
+        self.shown.into(status)
+        if self.entries:
+            status["nodes"] = dict(self.entries)
+        status |= {key: value for key, value in self.extra.items() if value is not None}
+        if self._loaded:
+            self._loaded = False
+            if status == self.status:
+                self.extra.clear()
+                self._fresh.clear()
+                self.shown.changed = False
+                return None
+        return status
+
+    def stored(self, flow: Obj) -> None:
+        """The status was stored with this flow."""
+        self.flow = flow
+        self.status = flow.get("status") or {}
+        self.phase = phase_of(flow)
+        nodes: Mapping[str, Entry] = self.status.get("nodes") or {}
+        for name in self._fresh:
+            if name in nodes:
+                self.entries[name] = nodes[name]
+        self._fresh.clear()
+        self.extra.clear()
+        self.shown.adopt(self.status)
+
+
+def active_jobs(entry: Entry) -> int:
+    """How many jobs of a node exist, or are being made, and have not ended."""
+    children = entry.get("children")
+    if children is not None:
+        return sum(child["phase"] == NodePhase.RUNNING for child in children)
+    return int(
+        entry["phase"] == NodePhase.RUNNING
+        and "retryAt" not in entry
+        and bool(entry.get("jobName") or entry.get("cacheToken"))
+    )
