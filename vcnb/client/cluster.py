@@ -263,11 +263,14 @@ class Cluster:
             while self._store.peek(kinds.JOB, job["metadata"]["name"], job["metadata"]["namespace"]) is not None:
                 if await jobs.next() is None:
                     break
-        for pod in self._owned(kinds.POD, uid):
+        await self._bridge.loop.idle()  # a sync that was under way has made its last pods
+        while owned := self._owned(kinds.POD, uid):
+            pod = owned[0]
             async with self._changes.follow(kinds.POD, pod["metadata"]["uid"]) as states:
-                while any(left["metadata"]["uid"] == pod["metadata"]["uid"] for left in self._owned(kinds.POD, uid)):
+                while self._store.peek(kinds.POD, pod["metadata"]["name"], pod["metadata"]["namespace"]) is not None:
                     if await states.next() is None:
                         break
+            await self._bridge.loop.idle()
 
     def _owned(self, kind: Kind, uid: str) -> list[Obj]:
         return [

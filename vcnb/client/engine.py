@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from vcnb.client.url import Target
 from vcnb.client.world import Admit, StoreWorld, admit_with
@@ -110,7 +110,8 @@ class Engine:
             {"apiVersion": kinds.QUEUE.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": spec}
             for name, spec in BUILT_IN
         ]
-        for obj in (namespace, *queues):
+        built_in: list[dict[str, Any]] = [namespace, *queues]
+        for obj in built_in:
             if self.store.peek(kind_of(obj), obj["metadata"]["name"]) is None:
                 await self.store.create(obj)
 

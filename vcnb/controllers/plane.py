@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from vcnb.clock import Clock
 from vcnb.controllers.flow import FlowController, TemplateController
+from vcnb.controllers.garbage import GarbageCollector
 from vcnb.controllers.job.controller import JobController
 from vcnb.controllers.podgroup import PodGroupController
 from vcnb.controllers.queue import QueueController
@@ -21,11 +22,6 @@ from vcnb.controllers.ttl import TtlController
 from vcnb.resources.kinds import JOB
 from vcnb.store.informer import Informers
 from vcnb.store.protocol import Obj, ObjectStore
-
-try:
-    from vcnb.controllers.garbage import GarbageCollector
-except ImportError:  # pragma: no cover
-    GarbageCollector = None  # type: ignore[assignment,misc]
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -69,7 +65,7 @@ class ControlPlane:
             PodGroupController(self.context),
         ]
         self._garbage: Controller | None = None
-        if collect_garbage and GarbageCollector is not None:
+        if collect_garbage:
             self._garbage = GarbageCollector(self.context)
             self._controllers.append(self._garbage)
         self._running: list[Controller] = []
@@ -120,7 +116,7 @@ class ControlPlane:
 
     async def set_collect_garbage(self, collect: bool) -> None:
         """Start or stop removing objects whose owner is gone."""
-        if collect and self._garbage is None and GarbageCollector is not None:
+        if collect and self._garbage is None:
             self._garbage = GarbageCollector(self.context)
             await self.add(self._garbage)
         elif not collect and self._garbage is not None:

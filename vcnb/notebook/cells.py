@@ -22,7 +22,7 @@ SCRIPT_LIMIT = 120_000
 
 _YAML_KIND = re.compile(r"^kind:[ \t]*\S", re.MULTILINE)
 _YAML_VERSION = re.compile(r"^apiVersion:[ \t]*\S", re.MULTILINE)
-_SHEBANG = re.compile(r"#![ \t]*\S*?(bash|sh)\b")
+_SHEBANG = re.compile(r"#!.*\b(bash|sh)\b")
 
 
 def language_of(body: str, asked: str | None) -> str:
