@@ -16,7 +16,7 @@ class FlowController:
     """Runs JobFlows.
 
     ``prober`` makes the connections of probes (default: over the network); ``cache`` runs the jobs of cache nodes,
-    without one such a node fails. Both may be set later, ``cache`` before ``start``. ``server_defaults``: the store is a
+    without one such a node fails. Both may be set later. ``server_defaults``: the store is a
     Kubernetes API server, which writes defaults into patches. ``max_requeue`` holds for ``compat="strict"`` only.
     """
 
@@ -33,7 +33,7 @@ class FlowController:
     ) -> None:
         self.metrics = FlowMetrics()
         self.prober: Prober = prober or AsyncioProber()
-        self.cache = cache
+        self._cache = cache
         self._flows: StrictFlows | Flows
         if ctx.compat == "strict":
             self._flows = StrictFlows(ctx, self.metrics, max_requeue=max_requeue)
@@ -42,9 +42,20 @@ class FlowController:
                 ctx,
                 self.metrics,
                 prober=lambda: self.prober,
-                cache=lambda: self.cache,
+                cache=lambda: self._cache,
                 server_defaults=server_defaults,
             )
+
+    @property
+    def cache(self) -> CacheJobs | None:
+        """What runs the jobs of cache nodes."""
+        return self._cache
+
+    @cache.setter
+    def cache(self, cache: CacheJobs | None) -> None:
+        self._cache = cache
+        if isinstance(self._flows, Flows):
+            self._flows.follow_cache()
 
     async def start(self) -> None:
         await self._flows.start()

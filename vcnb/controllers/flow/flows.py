@@ -63,6 +63,7 @@ class Flows:
         self._cache = cache
         self._flows = ctx.informers[JOBFLOW]
         self._jobs = ctx.informers[JOB]
+        self._leave_cache: Callable[[], None] | None = None
         self._runs: dict[FlowKey, FlowRun] = {}
         self._news = 0
         self._queues: list[WorkQueue[FlowKey]] = [WorkQueue(ctx.clock, _BACKOFF) for _ in range(_WORKERS)]
@@ -80,9 +81,7 @@ class Flows:
 
     async def start(self) -> None:
         """Begin to work; every flow that is there is looked at."""
-        cache = self._cache()
-        if cache is not None:
-            self._unsubscribe.append(cache.subscribe(self._cache_moved))
+        self.follow_cache()
         self._commands.start()
         self._workers.start()
 
@@ -90,11 +89,23 @@ class Flows:
         """Stop, also in the middle of a pass."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
+        if self._leave_cache is not None:
+            self._leave_cache()
         for run in self._runs.values():
             run.cancel_timer()
         await self._commands.stop()
         await self._workers.stop()
         await self._actions.stop()
+
+    def follow_cache(self) -> None:
+        """Listen to the cache that is there now."""
+        if self._leave_cache is not None:
+            self._leave_cache()
+        cache = self._cache()
+        self._leave_cache = cache.subscribe(self._cache_moved) if cache is not None else None
+        for key, run in self._runs.items():
+            run.cache_states.clear()
+            self.enqueue(key)
 
     def enqueue(self, key: FlowKey) -> None:
         """Look at a flow."""
