@@ -57,6 +57,8 @@ def _expressions(name: str, node: Mapping[str, Any], where: str) -> Iterator[_Ex
             yield _Expression(name, path, text, variables)
     for path, text in embedded(mapping(node.get("patch")), f"{where}.patch"):
         yield _Expression(name, path, text, (*item, *iteration))
+    for path, text in embedded(mapping(node.get("cache")), f"{where}.cache"):
+        yield _Expression(name, path, text, ())
 
 
 def _check_references(

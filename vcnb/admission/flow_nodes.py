@@ -11,7 +11,15 @@ from vcnb.admission.plugins import PLUGINS
 from vcnb.admission.reading import at_key, each, items, mapping, number, text
 from vcnb.resources.phases import PodPhase
 
-__all__ = ["MAX_ITEMS", "Nodes", "check_collisions", "check_extensions", "item_count", "longest_job_name"]
+__all__ = [
+    "CACHE_ACTIONS",
+    "MAX_ITEMS",
+    "Nodes",
+    "check_collisions",
+    "check_extensions",
+    "item_count",
+    "longest_job_name",
+]
 
 Nodes = Mapping[str, tuple[str, Mapping[str, Any]]]
 """The nodes of a flow by name: path and text."""
@@ -22,6 +30,9 @@ MAX_ITEMS: Final = 1000
 _NUMBERED: Final = re.compile(r"-(0|[1-9][0-9]*)$")
 _ITERATED: Final = re.compile(r"-i(0|[1-9][0-9]*)$")
 _RETRIED: Final = re.compile(r"-r([1-9][0-9]*)$")
+CACHE_ACTIONS: Final = ("load", "free", "copy", "move")
+"""What a cache node can do."""
+_JOBLESS: Final = ("switch", "cache")
 _SOURCES: Final = ("items", "itemsFrom", "range")
 _PODS: Final = tuple(phase for phase in PodPhase if phase)
 
@@ -82,8 +93,35 @@ def _check_node(node: Mapping[str, Any], where: str, findings: Findings) -> None
         ]
         if makes:
             findings.refuse(f"{where}.{makes[0]}", f"a switch makes no job, so it cannot have {listing(makes)}")
+    if node.get("cache") is not None:
+        _check_cache(node, where, findings)
     if node.get("forEach") is not None:
         _check_for_each(mapping(node["forEach"]), node, f"{where}.forEach", findings)
+
+
+def _check_cache(node: Mapping[str, Any], where: str, findings: Findings) -> None:
+    makes = [
+        key for key in ("switch", "templateRef", "patch", "forEach", "loop", "outputs") if node.get(key) is not None
+    ]
+    if makes:
+        findings.refuse(f"{where}.{makes[0]}", f"a cache node makes no job, so it cannot have {listing(makes)}")
+    cache = mapping(node["cache"])
+    given = [action for action in CACHE_ACTIONS if cache.get(action) is not None]
+    if len(given) != 1:
+        findings.refuse(
+            f"{where}.cache",
+            f"needs exactly one of {listing(CACHE_ACTIONS)}{': it has ' + listing(given) if given else ''}",
+        )
+        return
+    options, at = mapping(cache[given[0]]), f"{where}.cache.{given[0]}"
+    needed = ("path",) if given[0] in ("load", "free") else ("src", "dst")
+    for key in needed:
+        if options.get("indexFile") is None and not text(options.get(key)).strip():
+            findings.refuse(f"{at}.{key}", "is required (or an indexFile that names them)")
+    for key in ("replicas", "batchSize"):
+        count = number(options.get(key))
+        if count is not None and count < 1:
+            findings.refuse(f"{at}.{key}", f"{count} must be at least 1")
 
 
 def _check_for_each(loop: Mapping[str, Any], node: Mapping[str, Any], where: str, findings: Findings) -> None:
@@ -160,7 +198,9 @@ def _check_gangs(gangs: Any, nodes: Nodes, edges: Mapping[str, Collection[str]],
             if node not in nodes:
                 findings.refuse(at, f"there is no node {node!r}{near(node, nodes, 'nodes')}")
                 continue
-            extra = [key for key in ("switch", "forEach", "loop", "when") if nodes[node][1].get(key) is not None]
+            extra = [
+                key for key in ("switch", "cache", "forEach", "loop", "when") if nodes[node][1].get(key) is not None
+            ]
             if extra:
                 findings.refuse(at, f"node {node!r} has {listing(extra)}; only plain nodes can start together")
             if node in member:
@@ -178,7 +218,7 @@ def _check_gangs(gangs: Any, nodes: Nodes, edges: Mapping[str, Collection[str]],
 def check_collisions(nodes: Nodes, findings: Findings) -> None:
     """No two nodes can want the same job name: ``a-0`` beside a ``forEach`` named ``a``, ``a-r1`` beside its retry."""
     for name, (where, node) in nodes.items():
-        if node.get("switch") is not None or node.get("forEach") is not None or node.get("loop") is not None:
+        if any(node.get(key) is not None for key in (*_JOBLESS, "forEach", "loop")):
             continue  # it makes no job of exactly this name
         for other in _possible_owners(name):
             if other in nodes and _can_make(nodes[other][1], name[len(other) :]):
@@ -199,7 +239,7 @@ def _possible_owners(name: str) -> list[str]:
 
 
 def _can_make(node: Mapping[str, Any], suffix: str) -> bool:
-    if node.get("switch") is not None:
+    if any(node.get(key) is not None for key in _JOBLESS):
         return False
     retried = _RETRIED.search(suffix)
     if retried is not None:

@@ -146,7 +146,7 @@ def _check_templates(
     namespace = text(mapping(flow.get("metadata")).get("namespace")) or DEFAULT_NAMESPACE
     specs: dict[str, Mapping[str, Any] | None] = {}
     for where, node in each(spec.get("flows"), "spec.flows"):
-        if node.get("switch") is not None:
+        if node.get("switch") is not None or node.get("cache") is not None:
             continue
         name = _template_name(node)
         if name and name not in specs:

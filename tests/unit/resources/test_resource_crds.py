@@ -28,7 +28,7 @@ OURS = {
     "JobFlow": {
         "spec": {"params", "failurePolicy", "maxParallel", "activeDeadlineSeconds", "suspend", "plugins", "scheduling"},
         "spec.flows[0]": {
-            "templateRef", "when", "switch", "forEach", "loop", "retry", "allowFailure", "outputs",
+            "templateRef", "when", "switch", "forEach", "loop", "cache", "retry", "allowFailure", "outputs",
         },
         "spec.flows[0].dependsOn": {"strategy", "targetsWithStatus", "timeoutSeconds", "onTimeout"},
         "spec.flows[0].dependsOn.probe": {"periodSeconds", "timeoutSeconds"},

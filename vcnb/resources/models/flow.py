@@ -17,6 +17,10 @@ from vcnb.resources.models.security import NameValue
 
 __all__ = [
     "Backoff",
+    "CacheCopy",
+    "CacheFree",
+    "CacheLoad",
+    "FlowCache",
     "FlowDependsOn",
     "FlowNode",
     "FlowPatch",
@@ -184,8 +188,57 @@ class OutputSource(Model):
     path: str | None = None
 
 
+class CacheLoad(Model):
+    """Load data into the cache; the options are those of ``job load``. Texts may hold ``${{ expression }}``."""
+
+    path: str | None = None
+    index_file: str | None = None
+    replicas: IntOrText | None = None
+    batch_size: IntOrText | None = None
+    skip_if_exists: bool | None = None
+    verify: bool | None = None
+    partial_listing: bool | None = None
+    metadata_only: bool | None = None
+    bandwidth: IntOrText | None = None
+    file_filter_regx: str | None = None
+    max_failed_files: NonNegative | None = None
+    storage_options: dict[str, Any] | None = None
+
+
+class CacheFree(Model):
+    """Free what is cached of a path; the source is never touched."""
+
+    path: str | None = None
+    index_file: str | None = None
+    batch_size: IntOrText | None = None
+    force: bool | None = None
+
+
+class CacheCopy(Model):
+    """Copy (or move) data from one place to another."""
+
+    src: str | None = None
+    dst: str | None = None
+    index_file: str | None = None
+    check_content: bool | None = None
+    partial_listing: bool | None = None
+    overwrite: bool | None = None
+    bandwidth: IntOrText | None = None
+    verify: bool | None = None
+    storage_options: dict[str, Any] | None = None
+
+
+class FlowCache(Model):
+    """What a cache node does; exactly one."""
+
+    load: CacheLoad | None = None
+    free: CacheFree | None = None
+    copy_: CacheCopy | None = None
+    move: CacheCopy | None = None
+
+
 class FlowNode(Model):
-    """One node: a job of the JobTemplate ``templateRef``, or of the one named like the node."""
+    """One node: a job of the JobTemplate ``templateRef``, or of the one named like the node; a switch; or a cache job."""
 
     name: Annotated[str, Field(min_length=1)]
     depends_on: FlowDependsOn | None = None
@@ -195,6 +248,7 @@ class FlowNode(Model):
     switch: Switch | None = None
     for_each: ForEach | None = None
     loop: Loop | None = None
+    cache: FlowCache | None = None
     retry: Retry | None = None
     allow_failure: bool | None = None
     outputs: dict[str, OutputSource] | None = None
