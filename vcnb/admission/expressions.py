@@ -95,7 +95,9 @@ def references(expression: str) -> References:
                 found[text].append(name)
                 if text == "flows" and words[index + 1] == "." and words[index + 3] == "-":
                     minus.append((name, words[index + 4]))
-    return References(frozenset(variables - bound), tuple(found["flows"]), tuple(found["params"]), tuple(minus), dynamic)
+    return References(
+        frozenset(variables - bound), tuple(found["flows"]), tuple(found["params"]), tuple(minus), dynamic
+    )
 
 
 def _name_after(tokens: list[tuple[str, str]], index: int) -> str | None:

@@ -57,6 +57,8 @@ def shared(new: Any, old: Any) -> Any:
     if kind is dict or kind is list:
         return plain(new)
     usual = _unusual(new)
+    if kind is float:
+        return old if type(old) is float and usual == old else usual
     return old if type(old) is type(usual) and shared(usual, old) is old else usual
 
 

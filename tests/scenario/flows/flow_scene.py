@@ -254,7 +254,10 @@ class FlowScene:
         for pod in self.pods_of(job):
             now = "2026-01-01T00:00:00Z"
             ended = {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now, "message": message}
-            containers = [{**entry, "ready": False, "state": {"terminated": ended}} for entry in pod["status"]["containerStatuses"]]
+            containers = [
+                {**entry, "ready": False, "state": {"terminated": ended}}
+                for entry in pod["status"]["containerStatuses"]
+            ]
             status = {**pod["status"], "phase": "Succeeded", "containerStatuses": containers}
             self.cluster.run(self.store.update_status({**pod, "status": status}))
         self.sim.settle()

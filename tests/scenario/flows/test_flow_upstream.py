@@ -522,7 +522,9 @@ def _close_queue(scene: FlowScene) -> None:
     _admission_of_jobs(scene)
     queue = scene.store.peek(QUEUE, "default")
     assert queue is not None
-    scene.cluster.run(scene.store.update_status({**queue, "status": {**(queue.get("status") or {}), "state": "Closed"}}))
+    scene.cluster.run(
+        scene.store.update_status({**queue, "status": {**(queue.get("status") or {}), "state": "Closed"}})
+    )
 
 
 def test_r33_a_closed_queue_ends_the_walk(strict: FlowScene):
