@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from vcnb.client import collecting
 from vcnb.client.url import Target
 from vcnb.client.world import Admit, StoreWorld, admit_with
 from vcnb.clock import Clock, RealClock, VirtualClock
@@ -55,6 +56,7 @@ class Engine:
         self._admission: Admit = lambda _operation, new, _old: new
         self._faults: FaultInjector | None = None
         self._own_informers: Informers | None = None
+        self._relaxed = False
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
 
     @property
@@ -76,6 +78,8 @@ class Engine:
 
     async def start(self) -> None:
         """Open the store and start everything. Raises ClusterBusy, StoreCorrupt."""
+        collecting.relax()
+        self._relaxed = True
         self._store = self._open_store()
         self._admission = admit_with(StoreWorld(self._store))
         if self.simulated:
@@ -220,3 +224,6 @@ class Engine:
                 await self._store.close()
             if self._scratch is not None:
                 self._scratch.cleanup()
+            if self._relaxed:
+                self._relaxed = False
+                collecting.restore()

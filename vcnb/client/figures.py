@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from vcnb.scene.job import phases
 from vcnb.scene.snapshot import JobSnapshot
-from vcnb.scene.words import seconds_of
-from vcnb.store.protocol import Obj
+from vcnb.scene.timeline import bars
 
-__all__ = ["Bar", "bars", "timeline"]
+__all__ = ["timeline"]
 
 _COLOURS = {
     "Pending": "#b26a00",
@@ -27,50 +23,6 @@ _COLOURS = {
     "Aborting": "#ef6c00",
     "Aborted": "#8d6e63",
 }
-_ENDED = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
-MAX_PODS = 200
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One bar of the timeline: ``start`` and ``end`` in seconds since the epoch."""
-
-    row: str
-    state: str
-    start: float
-    end: float
-
-
-def bars(snapshot: JobSnapshot) -> list[Bar]:
-    """The job's phases in the first row, then each pod from its start to its end (or until now)."""
-    return [*_phase_bars(snapshot), *_pod_bars(snapshot.pods, snapshot.now)]
-
-
-def _phase_bars(snapshot: JobSnapshot) -> Iterable[Bar]:
-    name = snapshot.job["metadata"]["name"]
-    steps = [(phase, entered) for phase, entered in phases(snapshot.job) if entered is not None]
-    for number, (phase, entered) in enumerate(steps):
-        following = steps[number + 1][1] if number + 1 < len(steps) else None
-        end = following if following is not None else entered if phase in _ENDED else snapshot.now
-        if end > entered:
-            yield Bar(name, phase, entered, end)
-
-
-def _pod_bars(pods: Iterable[Obj], now: float) -> Iterable[Bar]:
-    for number, pod in enumerate(pods):
-        if number >= MAX_PODS:
-            return
-        status = pod.get("status", {})
-        name, phase = pod["metadata"]["name"], str(status.get("phase", ""))
-        for container in status.get("containerStatuses", ()):
-            state = container.get("state", {})
-            ended = state.get("terminated", {})
-            start = seconds_of(ended.get("startedAt") or state.get("running", {}).get("startedAt"))
-            end = seconds_of(ended.get("finishedAt")) if ended else now
-            if start is not None and end is not None:
-                yield Bar(name, phase, start, end)
-
-
 def timeline(snapshot: JobSnapshot) -> Any:
     """A Gantt chart: the job's phases and each pod's life on one time axis. Returns a plotly ``Figure``."""
     import plotly.graph_objects as go

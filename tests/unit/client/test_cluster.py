@@ -223,7 +223,7 @@ def test_a_collection_is_a_table_and_a_data_frame(cluster):
     assert list(frame["name"]) == ["a"]
     assert list(frame["phase"]) == ["Pending"]
     assert "NAME" in repr(cluster.jobs)
-    assert "◔ Pending" in cluster.jobs._repr_mimebundle_()["text/html"]
+    assert "Pending" in cluster.jobs._repr_mimebundle_()["text/html"]
 
 
 def test_what_a_caller_changes_in_a_manifest_changes_nothing(cluster):
