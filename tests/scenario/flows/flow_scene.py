@@ -13,7 +13,6 @@ from typing import Any, Self
 
 from golden.inprocess import InProcessCluster
 from golden.replay import bus_command
-
 from vcnb.controllers.flow.prober import ProbeFailed
 from vcnb.controllers.flow.world import Check
 from vcnb.controllers.runtime.context import Compat

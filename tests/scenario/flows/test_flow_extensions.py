@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from scenario.flows.flow_scene import FLOW, FlowScene, node, template
 
+from scenario.flows.flow_scene import FLOW, FlowScene, node, template
 from vcnb.resources.kinds import JOB, JOBFLOW, PODGROUP
 
 SWITCH = {

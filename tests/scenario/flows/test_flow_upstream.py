@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scenario.flows.flow_scene import FLOW, FlowScene, node, template
-
 from vcnb.controllers.flow.status import JOB_LISTS
 from vcnb.controllers.flow.upstream import next_phase
 from vcnb.resources.kinds import JOB, JOBFLOW, JOBTEMPLATE, QUEUE

@@ -99,6 +99,7 @@ class Progress:
             entry = stored.get(name)
             if entry is None or (entry["phase"] == NodePhase.WAITING and entry.get("type") != node.type):
                 entry = {"type": node.type.value, "phase": NodePhase.WAITING.value}
+                self._fresh.add(name)
             self.entries[name] = entry
             self._count(name, entry, +1)
         for name, node in self.spec.nodes.items():
