@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -374,7 +375,7 @@ def test_the_environment_is_clean(run_node, runtime, monkeypatch):
         assert env["PYTHONUNBUFFERED"] == "1"
         assert env["HOSTNAME"] == "a"
         assert env["VCNB_POD_IP"] == node.store.peek(POD, "a", "default")["status"]["podIP"]
-        assert env["PATH"].split(":")[0] == os.path.dirname(sys.executable)
+        assert env["PATH"].split(":")[0] == str(Path(sys.executable).parent)
 
     run_node(scenario, runtime)
 

@@ -104,7 +104,7 @@ def test_following_waits_for_a_pending_pod_and_ends_with_it(run_node, runtime):
         pod = node.pod("a", "sh", "-c", "echo one; sleep 0.2; printf two; sleep 0.2; echo ' and a half'; printf three")
         del pod["spec"]["nodeName"]
         created = await node.store.create(pod)
-        task, seen = collect(node, LogQuery.of_pod(created))
+        task, _ = collect(node, LogQuery.of_pod(created))
         await node.settle()
         assert not task.done()
         await node.store.patch(POD, "a", "default", {"spec": {"nodeName": "local"}})
@@ -116,7 +116,7 @@ def test_following_waits_for_a_pending_pod_and_ends_with_it(run_node, runtime):
 def test_following_a_job_goes_on_when_a_pod_is_replaced(run_node):
     async def scenario(node):
         job = await make_job(node, w=2)
-        task, seen = collect(node, LogQuery.of_job(job))
+        task, seen = collect(node, LogQuery.of_job(job))  # at once: the agent's own view does not have the job yet
         await node.run("j-w-0", "sh", "-c", "echo one; exit 1", **member(job, "w", 0))
         await node.until(lambda: seen == ["j-w-0 | one"])
         await node.store.delete(POD, "j-w-0", "default")

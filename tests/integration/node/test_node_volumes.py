@@ -119,6 +119,7 @@ def test_a_claim_is_bound_and_keeps_its_data(run_node, runtime):
                 "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
             }
         )
+
         def bound():
             found = node.store.peek(PERSISTENTVOLUMECLAIM, "data", "default")
             return found if found["status"].get("phase") == "Bound" else None
@@ -142,7 +143,7 @@ def test_a_claim_is_bound_and_keeps_its_data(run_node, runtime):
 
 
 def test_empty_dir_lives_as_long_as_the_pod(run_node, runtime):
-    script = f"echo x >>{{at}}/f; test $(wc -l <{{at}}/f) -ge 2"
+    script = "echo x >>{at}/f; test $(wc -l <{at}/f) -ge 2"
 
     async def scenario(node):
         pod = await node.run(

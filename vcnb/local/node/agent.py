@@ -171,7 +171,7 @@ class NodeAgent:
         for worker in workers:
             worker.terminate(_STOP_GRACE)
         # By the machine's time: whoever stops an agent does not move a virtual clock for it.
-        timer = asyncio.get_running_loop().call_later(_STOP_GRACE, lambda: [worker.hurry() for worker in workers])
+        timer = asyncio.get_running_loop().call_later(_STOP_GRACE, _hurry, workers)
         await asyncio.gather(*(worker.ended() for worker in workers))
         timer.cancel()
 
@@ -314,6 +314,11 @@ class NodeAgent:
         for path in self._layout.claims():
             if path not in claims:
                 self._layout.remove(path)
+
+
+def _hurry(workers: Sequence[PodWorker]) -> None:
+    for worker in workers:
+        worker.hurry()
 
 
 def _kill_orphan(directory: PodDirectory) -> None:

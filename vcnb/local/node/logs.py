@@ -157,11 +157,11 @@ class Logs:
         """How many attempts each pod name has on disk."""
         return {stream.pod: len(stream.attempts) for stream in self.streams(query)}
 
-    def several(self, query: LogQuery) -> bool:
-        """Whether the query asks for more than one pod."""
+    def several(self, query: LogQuery, job: Obj | None = None) -> bool:
+        """Whether the query asks for more than one pod. ``job`` helps where the local view does not have it yet."""
         if query.pod or (query.task is not None and query.index is not None):
             return False
-        job = self._job(query)
+        job = job or self._job(query)
         if job is not None:
             return self._expected(query, job) > 1
         return len({record.get("name") for record, _ in self._directories(query)}) > 1
@@ -186,7 +186,7 @@ class Logs:
             lambda: self._is_over(query),
             self._ctx.clock,
             self._inotify,
-            several=self.several(query),
+            several=self.several(query, await self._stored(query) if query.job else None),
             tail=tail,
         )
         self._followers.add(follower)
@@ -220,13 +220,17 @@ class Logs:
 
     async def _is_gone(self, query: LogQuery) -> bool:
         """Whether the store has no such object, either; one that was made just now is in the store alone."""
+        return await self._stored(query) is None
+
+    async def _stored(self, query: LogQuery) -> Obj | None:
+        """The job, or the pod of no job, as the store has it."""
         kind, name = (JOB, query.job) if query.job else (POD, query.pod)
         try:
             found = await self._ctx.store.get(kind, name, query.namespace)
         except NotFound:
-            return True
+            return None
         uid = found["metadata"]["uid"]
-        return query.job_uid != (uid if query.job else f"pod-{uid}")
+        return found if query.job_uid == (uid if query.job else f"pod-{uid}") else None
 
     @staticmethod
     def _expected(query: LogQuery, job: Obj) -> int:
