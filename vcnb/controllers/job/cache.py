@@ -266,7 +266,7 @@ class JobCache:
         if not self._own_pods_only or (before is not None and before["metadata"].get("uid") == uid):
             return
         everything = [*info.all_pods(), *info.strangers.values()]
-        info.tasks, info.strangers, info.evicting, info.lost = {}, {}, set(), set()
+        info.tasks, info.strangers, info.lost = {}, {}, set()
         for pod in everything:
             identity = identify(pod)
             if identity is not None:

@@ -125,9 +125,11 @@ class Handlers:
         if identity is None:
             return
         try:
-            self._cache.add_pod(identity, pod)
+            info = self._cache.add_pod(identity, pod)
         except CacheError as error:
             _log.debug("%s", error)
+        else:
+            _note_evicting(info, identity, pod)
         if self._started:
             self._pod_happened(
                 identity, pod, events.on_pod_added(pod, identity, self._cache, self._behaviour), since=0.0
@@ -145,8 +147,7 @@ class Handlers:
         except CacheError as error:
             _log.debug("%s", error)
         else:
-            if new["metadata"].get("deletionTimestamp") and not events.is_finished(new):
-                info.evicting.add(identity.uid)
+            _note_evicting(info, identity, new)
         if not self._started:
             return
         happening = events.on_pod_updated(old, new, identity, self._cache, self._behaviour)
@@ -306,6 +307,12 @@ class Handlers:
     def _claim_added(self, claim: Obj) -> None:
         metadata = claim["metadata"]
         self._controller.awaited(f"pvc/{metadata.get('namespace') or ''}/{metadata['name']}")
+
+
+def _note_evicting(info: JobInfo, identity: PodIdentity, pod: Obj) -> None:
+    """Remember that a pod was asked to go before it had finished; it may well say Succeeded on its way out."""
+    if pod["metadata"].get("deletionTimestamp") and not events.is_finished(pod):
+        info.evicting.add(identity.uid)
 
 
 def _differs(old: Obj, new: Obj) -> bool:
