@@ -1,6 +1,6 @@
 """The node agent's end of the fork server: start containers, run commands in them.
 
-See launcher.py for what happens on the other side and what it leaves on disk.
+See launcher/ for what happens on the other side and what it leaves on disk.
 """
 
 from __future__ import annotations
@@ -22,10 +22,16 @@ from vcnb.clock import Clock
 from vcnb.errors import VcnbError
 from vcnb.local.node.processes import Process, boot_id, find_process
 
-__all__ = ["Launch", "Launcher", "LauncherGone", "Report"]
+__all__ = ["Launch", "Launcher", "LauncherGone", "Report", "launcher_command", "output_of"]
 
-_PROGRAM = Path(__file__).with_name("launcher.py")
+_START = "import sys; sys.path.append(sys.argv.pop(1)); from launcher.server import main; main()"
+"""The fork server is a package of its own: importing it as part of vcnb would load the rest of vcnb into every shim."""
 _OUTPUT_LIMIT = 4096
+
+
+def launcher_command(*arguments: object) -> list[str]:
+    """How the fork server is run: isolated and without site-packages."""
+    return [sys.executable, "-I", "-S", "-c", _START, str(Path(__file__).parent), *map(str, arguments)]
 
 
 class LauncherGone(VcnbError):
@@ -97,7 +103,7 @@ class Launcher:
         self._reports, reporting = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, reporting:
             self._server = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-I", "-S", "-B", str(_PROGRAM), str(theirs.fileno()), str(reporting.fileno())],
+                launcher_command(theirs.fileno(), reporting.fileno()),
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), reporting.fileno()),
                 start_new_session=True,

@@ -9,7 +9,7 @@
           containers/<container>/<attempt>/     0, 1, 2 ...: one directory per start of the container
             log                                 stdout and stderr, bytes as they came
             termination-log
-            started.json, exit.json             see launcher.py
+            started.json, exit.json             see launcher/
       claims/<namespace>_<name>_<uid>/          one directory per PersistentVolumeClaim
       hosts/<namespace>                         the /etc/hosts of the namespace's pods (sandbox runtime)
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,13 +19,14 @@ from vcnb.errors import ApiError, Conflict, NotFound, VcnbError
 from vcnb.local.node.addresses import HOST_ADDRESS
 from vcnb.local.node.backoff import pause
 from vcnb.local.node.container import Container
-from vcnb.local.node.environment import MissingObject, command_line, container_environment
-from vcnb.local.node.launch import Launch, LauncherGone, output_of
+from vcnb.local.node.environment import MissingObject
+from vcnb.local.node.launch import Launch
 from vcnb.local.node.layout import Attempt, PodDirectory, job_owner
-from vcnb.local.node.mounts import container_mounts, mount_variables
+from vcnb.local.node.pod_launch import PodLaunch
 from vcnb.local.node.probes import ProbeTarget
 from vcnb.local.node.services import NodeServices
-from vcnb.local.node.status import PodFacts, pod_status
+from vcnb.local.node.status import PodFacts
+from vcnb.local.node.status_writer import StatusWriter
 from vcnb.local.node.volumes import Volume, VolumeError, files_of, is_projection, make_volume, write_files
 from vcnb.resources import names
 from vcnb.resources.kinds import POD
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 _DEFAULT_GRACE = 30.0
 _RETRY_VOLUMES = 10.0
-_RETRY_STATUS = 1.0
+_RETRY_DELETE = 1.0
 _SIDECAR_GRACE = 2.0
 
 
@@ -68,10 +68,7 @@ class PodWorker:
         self._failure: Failure | None = None
         self._volumes: dict[str, Volume] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._writer: asyncio.Task[None] | None = None
-        self._reported: Mapping[str, Any] | None = None
         self._holding = True
-        self._exec_numbers = itertools.count(1)
         spec = pod["spec"]
         self._inits = [
             Container(entry, "sidecar" if entry.get("restartPolicy") == "Always" else "init", self)
@@ -82,6 +79,8 @@ class PodWorker:
         started = (pod.get("status") or {}).get("startTime")
         self._start_time = parse_time(started) if started else self.clock.time()
         self._run_task: asyncio.Task[None] | None = None
+        self._launches = PodLaunch(node, self.address, self.draft, lambda: self._volumes)
+        self._writer = StatusWriter(node, lambda: self.pod, self._facts, self._status_wanted, self.update, self._spawn)
 
     @property
     def uid(self) -> str:
@@ -97,11 +96,6 @@ class PodWorker:
     def finished(self) -> bool:
         """Whether the pod has ended, as its status says."""
         return _phase(self.pod) in POD_FINISHED
-
-    @property
-    def hostname(self) -> str:
-        """The pod's host name: ``spec.hostname``, else its name."""
-        return str(self.pod["spec"].get("hostname") or self.pod["metadata"]["name"])
 
     # What the agent tells
 
@@ -308,7 +302,7 @@ class PodWorker:
                 return
             except ApiError as error:
                 _log.warning("pod %s/%s: %s", self.namespace, self.pod["metadata"]["name"], error)
-                await self.clock.sleep(_RETRY_STATUS)
+                await self.clock.sleep(_RETRY_DELETE)
             else:
                 return
 
@@ -326,35 +320,11 @@ class PodWorker:
 
     def launch_of(self, spec: Mapping[str, Any], attempt: Attempt) -> Launch:
         """How to start an attempt of a container. Raises MissingObject."""
-        env = self._environment(spec, attempt)
-        cwd = self._cwd(spec)
-        mounts = container_mounts(spec, self._volumes, env) if self.node.runtime.mounts else []
-        if self.node.runtime.mounts:
-            mounts = [*self.node.own_mounts(self.namespace, spec, attempt), *mounts]
-        return Launch(
-            argv=command_line(spec, env),
-            env=env,
-            cwd=cwd,
-            directory=attempt.path,
-            log=attempt.log,
-            room=self.node.runtime.room(self.hostname, mounts, cwd),
-        )
+        return self._launches.launch_of(spec, attempt)
 
-    def _cwd(self, spec: Mapping[str, Any]) -> str:
-        return str(self.node.cwd / str(spec.get("workingDir") or ""))
-
-    def _environment(self, spec: Mapping[str, Any], attempt: Attempt) -> dict[str, str]:
-        inside = self.node.runtime.mounts
-        log = str(spec.get("terminationMessagePath") or "/dev/termination-log")
-        base = {
-            **self.node.base_env,
-            "PWD": self._cwd(spec),
-            "HOSTNAME": self.hostname,
-            "VCNB_POD_IP": self.address,
-            "VCNB_TERMINATION_LOG": log if inside else str(attempt.termination_log),
-            **({} if inside else mount_variables(spec, self._volumes)),
-        }
-        return container_environment(self.draft(), spec, self.node.sources(self.namespace), base)
+    def probe_target(self, spec: Mapping[str, Any], container: Container) -> ProbeTarget:
+        """Where the probes and hooks of a container go."""
+        return self._launches.probe_target(spec, container)
 
     def event(self, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
         """An Event about this pod."""
@@ -364,60 +334,15 @@ class PodWorker:
         """Stop one container; its restart policy decides what follows."""
         self._spawn(container.stop(_grace_of(self.pod), self._hurry))
 
-    def probe_target(self, spec: Mapping[str, Any], container: Container) -> ProbeTarget:
-        """Where the probes and hooks of a container go."""
-        ports = {port["name"]: int(port["containerPort"]) for port in spec.get("ports") or () if port.get("name")}
-
-        async def execute(command: Sequence[str], timeout: float) -> tuple[int | None, str]:
-            return await self._execute(spec, container, command, timeout)
-
-        return ProbeTarget(self.address, ports, execute)
-
-    async def _execute(
-        self, spec: Mapping[str, Any], container: Container, command: Sequence[str], timeout: float
-    ) -> tuple[int | None, str]:
-        attempt = self.directory.attempt(container.name, container.state.restarts)
-        output = attempt.path / f"exec-{next(self._exec_numbers)}"
-        env = self._environment(spec, attempt)
-        launch = Launch(tuple(command), env, self._cwd(spec), log=output, enter=container.room())
-        try:
-            return await self.launcher.execute(launch, timeout), output_of(output)
-        except LauncherGone as error:
-            return 1, str(error)
-        finally:
-            output.unlink(missing_ok=True)
-
     # Status
 
     def changed(self) -> None:
         """Write the status soon, unless it is still about to change or nobody wants it any more."""
-        if not self._holding and not self._gone and not _deleted(self.pod) and self._writer is None:
-            self._writer = self._spawn(self._write_status())
+        if not self._holding and self._status_wanted():
+            self._writer.ask()
 
-    async def _write_status(self) -> None:
-        meta = self.pod["metadata"]
-        pods = self.node.informers[POD]
-        try:
-            while not self._gone and not _deleted(self.pod):
-                status = pod_status(self.pod, self._facts(), self.clock.time())
-                if status == self._reported:
-                    return
-                self._reported = status
-                patch = {"metadata": {"uid": meta["uid"]}, "status": status}
-                try:
-                    written = await self.node.store.patch(
-                        POD, meta["name"], self.namespace, patch, subresource="status"
-                    )
-                    self.update(written)
-                    pods.saw(written)
-                except (NotFound, Conflict):
-                    return
-                except ApiError as error:
-                    _log.warning("status of pod %s/%s: %s", self.namespace, meta["name"], error)
-                    self._reported = None
-                    await self.clock.sleep(_RETRY_STATUS)
-        finally:
-            self._writer = None
+    def _status_wanted(self) -> bool:
+        return not self._gone and not _deleted(self.pod)
 
     def _facts(self) -> PodFacts:
         states = [container.state for container in (*self._inits, *self._mains)]

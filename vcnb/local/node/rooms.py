@@ -44,7 +44,7 @@ class Mount:
 
 
 def room_command(bwrap: str, holder: str, hostname: str, mounts: Iterable[Mount], cwd: str) -> list[str]:
-    """The command line, ``holder`` (a ``cat``) included. See launcher.py for how it is used."""
+    """The command line, ``holder`` (a ``cat``) included. See launcher/ for how it is used."""
     placed = _placed(mounts)
     shadows = _shadows(placed)
     familiar = [os.path.realpath(place) for place in (cwd, sys.prefix)]

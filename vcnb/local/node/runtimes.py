@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from vcnb.errors import VcnbError
+from vcnb.local.node.launch import launcher_command
 from vcnb.local.node.rooms import Mount, room_command
 
 __all__ = ["ProcessRuntime", "Runtime", "RuntimeName", "SandboxRuntime", "choose_runtime", "detect"]
 
 RuntimeName: TypeAlias = Literal["process", "sandbox"]
 
-_LAUNCHER = Path(__file__).with_name("launcher.py")
 _TRIAL_SECONDS = 20
 
 
@@ -86,7 +86,7 @@ def detect() -> tuple[bool, str]:
     trial = SandboxRuntime().room("vcnb-trial", (), "/") or []
     try:
         tried = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-I", "-S", "-B", str(_LAUNCHER), "--try", *trial],
+            launcher_command("--try", *trial),
             capture_output=True,
             timeout=_TRIAL_SECONDS,
             check=False,
