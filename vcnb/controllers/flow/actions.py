@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from vcnb.controllers.flow.cachejobs import CacheJobs
+from vcnb.controllers.flow.cachejobs import CacheJobs, CacheJobState, CachePhase
 from vcnb.controllers.flow.naming import flow_uid
 from vcnb.controllers.flow.prober import Prober, run_round
 from vcnb.controllers.flow.probing import probed
@@ -181,7 +181,7 @@ class Actions:
             return
         for _, job in run.running_cache_jobs():
             if job not in run.cache_states:
-                run.cache_states[job] = await cache.observe(job)
+                run.cache_states[job] = await cache.observe(job) or CacheJobState(CachePhase.LOST)
 
     async def _submit(self, progress: Progress, wish: CacheWish) -> bool:
         cache = self._cache()

@@ -17,7 +17,7 @@ ACTIONS: Final[tuple[CacheAction, ...]] = ("load", "free", "copy", "move")
 
 
 class CachePhase(StrEnum):
-    """The states of a cache job."""
+    """The states of a cache job; ``LOST`` is one that the cache does not know (any more)."""
 
     WAITING = "WAITING"
     RUNNING = "RUNNING"
@@ -25,6 +25,7 @@ class CachePhase(StrEnum):
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
     STOPPED = "STOPPED"
+    LOST = "LOST"
 
 
 CACHE_FINISHED: Final = frozenset({CachePhase.SUCCEEDED, CachePhase.FAILED, CachePhase.STOPPED})

@@ -7,7 +7,7 @@ from typing import Any, Final
 from vcnb.clock import parse_time, rfc3339
 from vcnb.controllers.flow.cachejobs import ACTIONS, CACHE_FINISHED, CacheJobState, CachePhase, CacheRequest
 from vcnb.controllers.flow.expressions import ConditionError, evaluate_bool, fill
-from vcnb.controllers.flow.progress import NEAR, Progress
+from vcnb.controllers.flow.progress import NEAR, Progress, end_retrying
 from vcnb.controllers.flow.spec import Node, NodeType
 from vcnb.controllers.flow.variables import seen_by_expressions, variables_of
 from vcnb.controllers.flow.world import CacheWish
@@ -76,6 +76,8 @@ def step_cache(p: Progress, node: Node) -> None:
         return
     state = p.world.cache(job)
     if state is None:
+        return
+    if state.phase == CachePhase.LOST:
         p.finish(node.name, NodePhase.FAILED, "CacheJobLost", f"the cache does not know job {job} any more")
     elif state.phase in CACHE_FINISHED:
         _ended(p, node, state)
@@ -136,7 +138,7 @@ def _ended(p: Progress, node: Node, state: CacheJobState) -> None:
 def _step_retrying(p: Progress, node: Node) -> None:
     entry = p.entries[node.name]
     if p.closed:
-        p.finish(node.name, NodePhase.FAILED, str(entry.get("reason") or ""), str(entry.get("message") or ""))
+        end_retrying(p, node)
         return
     due = parse_time(entry["retryAt"]) if "retryAt" in entry else p.now
     if p.now < due - NEAR:

@@ -105,6 +105,9 @@ class Flows:
         self._leave_cache = cache.subscribe(self._cache_moved) if cache is not None else None
         for key, run in self._runs.items():
             run.cache_states.clear()
+            for node, _ in run.running_cache_jobs():
+                if run.progress is not None:
+                    run.progress.touch(node)
             self.enqueue(key)
 
     def enqueue(self, key: FlowKey) -> None:

@@ -120,7 +120,9 @@ def _settle(p: Progress, node: Node, children: list[Child], failures: int, limit
 def _cancelled(child: Child) -> Child:
     """An item that will not start any more; one that waited for another attempt has failed, no more and no less."""
     kept = {key: value for key, value in child.items() if key != "retryAt"}
-    return {**kept, "phase": _FAILED if child["phase"] == _RETRYING else _CANCELLED}
+    if child["phase"] == _RETRYING:
+        return {**kept, "phase": _FAILED, "attempt": max(int(child.get("attempt") or 0) - 1, 0)}
+    return {**kept, "phase": _CANCELLED}
 
 
 def _place(entry: Mapping[str, Any], child: Child) -> Place:

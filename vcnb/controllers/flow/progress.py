@@ -26,7 +26,7 @@ from vcnb.controllers.flow.world import Decision, Told, World
 from vcnb.resources.phases import NODE_FINISHED, FlowPhase, NodePhase
 from vcnb.store.protocol import Obj
 
-__all__ = ["FINISHED", "NEAR", "Progress", "active_jobs"]
+__all__ = ["FINISHED", "NEAR", "Progress", "active_jobs", "end_retrying"]
 
 FINISHED: Final = frozenset(phase.value for phase in NODE_FINISHED)
 _FAILURES: Final = frozenset({NodePhase.FAILED.value, NodePhase.TIMED_OUT.value, NodePhase.CANCELLED.value})
@@ -425,6 +425,13 @@ class Progress:
         self._fresh.clear()
         self.extra.clear()
         self.shown.adopt(self.status)
+
+
+def end_retrying(p: Progress, node: Node) -> None:
+    """The flow ended before the next attempt of a node: its last one is what counts."""
+    entry = p.entries[node.name]
+    reason, message = str(entry.get("reason") or ""), str(entry.get("message") or "")
+    p.finish(node.name, NodePhase.FAILED, reason, message, attempt=max(int(entry.get("attempt") or 0) - 1, 0))
 
 
 def active_jobs(entry: Entry) -> int:

@@ -45,7 +45,7 @@ class FlowRun:
         """How often the store has refused a job."""
         self.terminated: set[str] = set()
         """Uids of jobs that were told to terminate."""
-        self.cache_states: dict[str, CacheJobState | None] = {}
+        self.cache_states: dict[str, CacheJobState] = {}
         self.timer: Timer | None = None
         self.due: float | None = None
 

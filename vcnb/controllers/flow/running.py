@@ -7,7 +7,7 @@ from typing import Any
 from vcnb.clock import parse_time, rfc3339
 from vcnb.controllers.flow.expressions import ConditionError, evaluate_bool
 from vcnb.controllers.flow.jobends import JOB_ENDED, End, Retried, end_of, finished_job, has_run, may_retry
-from vcnb.controllers.flow.progress import NEAR, Progress
+from vcnb.controllers.flow.progress import NEAR, Progress, end_retrying
 from vcnb.controllers.flow.spec import Node, NodeType
 from vcnb.controllers.flow.status import phase_of
 from vcnb.controllers.flow.variables import seen_by_expressions, variables_of
@@ -118,7 +118,7 @@ def step_retrying(p: Progress, node: Node) -> None:
     """Look at a node that waits for its next attempt."""
     entry = p.entries[node.name]
     if p.closed:
-        p.finish(node.name, NodePhase.FAILED, str(entry.get("reason") or ""), str(entry.get("message") or ""))
+        end_retrying(p, node)
         return
     due = parse_time(entry["retryAt"]) if "retryAt" in entry else p.now
     if p.now < due - NEAR:

@@ -32,7 +32,7 @@ class World(Protocol):
         ...
 
     def cache(self, id: str) -> CacheJobState | None:
-        """The state of a cache job; None for one that is not known."""
+        """The state of a cache job; None while nobody has asked for it."""
         ...
 
 
