@@ -23,6 +23,8 @@ _COLOURS = {
     "Aborting": "#ef6c00",
     "Aborted": "#8d6e63",
 }
+
+
 def timeline(snapshot: JobSnapshot) -> Any:
     """A Gantt chart: the job's phases and each pod's life on one time axis. Returns a plotly ``Figure``."""
     import plotly.graph_objects as go

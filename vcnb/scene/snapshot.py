@@ -16,7 +16,8 @@ class JobSnapshot:
     """A Job and what explains it. ``now`` is in seconds since the epoch, of the cluster's clock.
 
     ``pods`` are in task order, then by index; ``events`` are about the job, its PodGroup and its pods, oldest first;
-    ``facts`` are what the scheduler says of a group that waits; ``others`` are the other jobs' PodGroups.
+    ``facts`` are what the scheduler says of a group that waits; ``why`` is the answer of ``job.why()``, and ``log`` the newest
+    lines that the pods have written, where a view shows them.
     """
 
     job: Obj
@@ -30,6 +31,8 @@ class JobSnapshot:
     facts: Sequence[Any] = ()
     now: float = 0.0
     attempt_logs: dict[str, str] = field(default_factory=dict)
+    why: str = ""
+    log: Sequence[str] = ()
 
 
 def pod_order(job: Obj) -> Callable[[Obj], tuple[int, int, str]]:

@@ -9,22 +9,34 @@ from typing import Any
 
 from vcnb.clock import parse_time
 
-__all__ = ["MARKS", "Mark", "age", "badge", "mark", "seconds_of", "span"]
+__all__ = ["COLOURS", "MARKS", "Mark", "TIMES", "age", "badge", "mark", "seconds_of", "span"]
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+COLOURS: Mapping[str, str] = {
+    "off": "var(--jp-ui-font-color2, #757575)",
+    "run": "var(--jp-info-color1, #1976d2)",
+    "good": "var(--jp-success-color1, #388e3c)",
+    "wait": "var(--jp-warn-color0, #b26a00)",
+    "bad": "var(--jp-error-color1, #d32f2f)",
+}
+"""The five tones of a state, each a variable of JupyterLab's theme with a fallback; a shape in it stands out by 3:1."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A state's shape (readable without colour), and its colour with JupyterLab's theme variable."""
+    """A state's shape (readable without colour) and its tone, one of ``COLOURS``."""
 
     shape: str
-    colour: str
+    tone: str
+
+    @property
+    def colour(self) -> str:
+        """The tone as CSS."""
+        return COLOURS[self.tone]
 
 
-_GREY = "var(--jp-ui-font-color2, #757575)"
-_BLUE = "var(--jp-info-color1, #1976d2)"
-_GREEN = "var(--jp-success-color1, #388e3c)"
-_AMBER = "var(--jp-warn-color1, #b26a00)"
-_RED = "var(--jp-error-color1, #d32f2f)"
+_GREY, _BLUE, _GREEN, _AMBER, _RED = "off", "run", "good", "wait", "bad"
 
 MARKS: Mapping[str, Mark] = {
     "": Mark("○", _GREY),
@@ -35,12 +47,19 @@ MARKS: Mapping[str, Mark] = {
     "Completing": Mark("◕", _GREEN),
     "Terminating": Mark("◕", _RED),
     "Aborting": Mark("◕", _AMBER),
-    "Aborted": Mark("⏸", _AMBER),
+    "Aborted": Mark("‖", _AMBER),
     "Completed": Mark("✔", _GREEN),
     "Succeeded": Mark("✔", _GREEN),
     "Succeed": Mark("✔", _GREEN),
     "Failed": Mark("✘", _RED),
     "Terminated": Mark("■", _RED),
+    "Waiting": Mark("○", _GREY),
+    "Retrying": Mark("↻", _AMBER),
+    "TimedOut": Mark("◴", _RED),
+    "Skipped": Mark("»", _GREY),
+    "Omitted": Mark("⊘", _GREY),
+    "Cancelled": Mark("■", _GREY),
+    "Ready": Mark("✔", _GREEN),
     "Unknown": Mark("?", _RED),
     "Open": Mark("○", _GREEN),
     "Closed": Mark("●", _RED),
@@ -54,9 +73,10 @@ def mark(state: str) -> Mark:
 
 
 def badge(state: str) -> str:
-    """A state as HTML: shape, word and colour; survives the sanitizer of an untrusted notebook."""
+    """A state as HTML: a coloured shape and the word in the colour of text; survives an untrusted notebook's sanitizer."""
     shown = mark(state)
-    return f'<span style="color:{shown.colour};white-space:nowrap">{shown.shape} {escape(state or "new")}</span>'
+    shape = f'<span style="color:{shown.colour};font-weight:bold">{shown.shape}</span>'
+    return f'<span style="white-space:nowrap">{shape} {escape(state or "new")}</span>'
 
 
 def seconds_of(text: Any) -> float | None:

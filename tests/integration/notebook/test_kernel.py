@@ -51,7 +51,7 @@ def test_an_unattended_cell_prints_progress_waits_and_shows_the_job(kernel):
 
     assert "hello: Running" in cell.text
     assert "hello: Completed" in cell.text
-    assert "✔ Completed" in cell.result["text/html"]
+    assert "Completed" in cell.result["text/html"]
     assert cell.displays == []
 
 
