@@ -9,7 +9,9 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
+from vcnb.controllers.job.podspec import pod_name
 from vcnb.controllers.job.requests import Target
+from vcnb.controllers.job.spec import JobSpec
 from vcnb.resources import names
 from vcnb.store.protocol import Obj
 
@@ -44,10 +46,15 @@ def note(lost: Iterable[tuple[str, int]]) -> str | None:
     return json.dumps(by_task, sort_keys=True) if by_task else None
 
 
-def without_target(lost: set[tuple[str, int]], target: Target) -> set[tuple[str, int]]:
+def without_target(lost: set[tuple[str, int]], target: Target, spec: JobSpec) -> set[tuple[str, int]]:
     """What is left when the pods of a target are to run again."""
-    if target.level == "task":
-        return {(task, index) for task, index in lost if task != target.task}
-    if target.level == "pod":
-        return {(task, index) for task, index in lost if not (task == target.task and target.pod.endswith(f"-{index}"))}
-    return lost
+    task = spec.by_name.get(target.task)
+
+    def restarted(name: str, index: int) -> bool:
+        if name != target.task or task is None:
+            return False
+        if target.level == "pod":
+            return pod_name(spec.name, name, index) == target.pod
+        return target.level == "task" or task.partition_of(index) == target.partition
+
+    return {(name, index) for name, index in lost if not restarted(name, index)}

@@ -142,7 +142,7 @@ class KillPass:
         """Pods that had succeeded and are gone run again when their job or target is restarted."""
         if not info.lost:
             return job
-        info.lost = finished_pods.without_target(info.lost, target) if target is not None else set()
+        info.lost = finished_pods.without_target(info.lost, target, info.spec) if target is not None else set()
         await self._shell.annotate(info, finished_pods.ANNOTATION, finished_pods.note(info.lost))
         return info.job or job
 

@@ -59,7 +59,10 @@ class SyncPass:
         if is_admitted(group):
             await self._full(info, job, base, rule, cause, forwarding=forwarding)
         elif behaviour.write_only_changes:
-            await self._finish(info, job, base, diff_pods(info, info.spec, behaviour), rule, cause)
+            # Nothing is made, but what has to go goes: it holds the room that the PodGroup may be waiting for.
+            diff = diff_pods(info, info.spec, behaviour)
+            await self._remove(job, diff)
+            await self._finish(info, job, base, diff, rule, cause)
         else:
             await self._gated(info, job, rule, cause)
 
