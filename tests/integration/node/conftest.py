@@ -98,10 +98,14 @@ class Bench:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.Event().wait(), 0.01)
 
+    async def turn(self) -> None:
+        """One turn of the loop."""
+        await asyncio.sleep(0)
+
     async def settle(self) -> None:
         """Let everything that is ready on the loop run."""
         for _ in range(50):
-            await asyncio.sleep(0)
+            await self.turn()
 
     async def advance(self, seconds: float) -> None:
         """Move a virtual clock."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -447,5 +448,77 @@ def test_many_pods_at_once(run_node):
         for number in range(40):
             pod = await node.phase(f"p{number}", "Succeeded", "Failed")
             assert terminated(pod)["exitCode"] == number % 3
+
+    run_node(scenario)
+
+
+def test_pods_deleted_while_they_start_leave_nothing(run_node, runtime):
+    async def scenario(node):
+        for number in range(24):
+            await node.create(f"p{number}", "sh", "-c", "sleep 600 & sleep 600")
+            for _ in range(number):
+                await node.turn()
+            await node.store.delete(POD, f"p{number}", "default", grace_period_seconds=0 if number % 2 else None)
+        for number in range(24):
+            await node.gone(f"p{number}")
+        await node.until(lambda: not node.processes(), "no process left")
+        await node.until(lambda: not list(node.root.glob("jobs/*")), "no directory left")
+
+    run_node(scenario, runtime)
+
+
+def launchers():
+    """Process ids of this process's fork servers."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                text = (entry / "stat").read_text()
+                if "(vcnb-launcher)" in text and int(text.rpartition(")")[2].split()[1]) == os.getpid():
+                    found.append(int(entry.name))
+    return found
+
+
+def test_the_fork_server_may_die(run_node):
+    async def scenario(node):
+        await node.create("before", "sh", "-c", "while ! test -e go; do sleep 0.02; done; exit 4")
+        await node.phase("before", "Running")
+        (server,) = launchers()
+        os.kill(server, signal.SIGKILL)
+        after = await node.run("after", "true")
+        assert after["status"]["phase"] == "Succeeded", after["status"]
+        (node.root.parent / "go").touch()
+        assert terminated(await node.phase("before", "Failed"))["exitCode"] == 4
+
+    run_node(scenario)
+
+
+def test_a_status_that_cannot_be_written_is_written_later(run_node, monkeypatch):
+    from vcnb.errors import ServerTimeout
+
+    async def scenario(node):
+        real, failures = node.store.patch, [2]
+
+        async def patch(kind, *args, **kwargs):
+            if kind is POD and failures[0]:
+                failures[0] -= 1
+                raise ServerTimeout("no answer")
+            return await real(kind, *args, **kwargs)
+
+        monkeypatch.setattr(node.store, "patch", patch)
+        pod = await node.run("a", "sh", "-c", "exit 3")
+        assert terminated(pod)["exitCode"] == 3
+        assert failures == [0]
+
+    run_node(scenario)
+
+
+def test_pods_that_take_the_same_name_one_after_the_other(run_node):
+    async def scenario(node):
+        for number in range(10):
+            await node.create("a", "sh", "-c", f"exit {number + 1}")
+            pod = await node.phase("a", "Failed")
+            assert terminated(pod)["exitCode"] == number + 1
+            await node.store.delete(POD, "a", "default")
 
     run_node(scenario)

@@ -218,7 +218,7 @@ def test_followers_end_with_the_agent(run_node):
 
 
 def test_a_large_log_is_followed_in_bounded_memory(run_node):
-    lines, width = 400_000, 250  # 100 MB
+    lines, width = 800_000, 250  # 200 MB
     write = (
         f"import sys\nline = 'x' * {width - 1} + '\\n'\nfor _ in range({lines} // 100): sys.stdout.write(line * 100)"
     )

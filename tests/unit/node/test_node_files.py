@@ -237,3 +237,16 @@ def test_a_working_directory_in_tmp_stays_where_it_is(tmp_path):
     if Path("/tmp") in work.parents:
         top = str(Path("/tmp", work.relative_to("/tmp").parts[0]))
         assert ("--dev-bind-try", top, top) in words_of(command, "--dev-bind-try")
+
+
+def test_mounts_below_root_are_below_the_home_of_another_user(tmp_path, monkeypatch):
+    from vcnb.local.node.runtimes import SandboxRuntime
+
+    def targets(uid):
+        monkeypatch.setattr(os, "getuid", lambda: uid)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        command = SandboxRuntime().room("h", [Mount("/root/.ssh", tmp_path)], "/")
+        return {words[2] for words in words_of(command, "--dev-bind")}
+
+    assert f"{tmp_path}/.ssh" not in targets(0)
+    assert {f"{tmp_path}/.ssh", "/root/.ssh"} <= targets(65534)

@@ -164,14 +164,19 @@ class Container:
             self.kill()
         self._tell_error()
 
-    async def _launched(self, attempt: Attempt, launch: Launch) -> None:
+    async def _launched(self, attempt: Attempt, launch: Launch, retries: int = 2) -> None:
         try:
             report = await self._host.launcher.launch(launch)
             started_at = self._host.clock.time()
             process = report.process() if report.event == "started" else None
         except LauncherGone:
-            # It may have started the program or not; either way the attempt is settled by what is on disk.
+            # It may have started the program or not; either way what is on disk settles it.
             started = attempt.abandon()
+            if (started is None or not started.shim) and retries:
+                self._host.directory.forget(attempt)
+                attempt.create()
+                await self._launched(attempt, launch, retries - 1)
+                return
             started_at = started.started if started is not None else self._host.clock.time()
             process = started.process() if started is not None else None
         if process is not None:

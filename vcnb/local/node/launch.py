@@ -179,6 +179,7 @@ class Launcher:
                 await asyncio.get_running_loop().sock_sendall(self._commands, launch.request(number))
         except OSError as error:
             del self._waiting[number]
+            self._on_server_gone()  # the next request starts another one
             raise LauncherGone(f"the process that starts containers is gone: {error}") from error
         except BaseException:
             self._waiting.pop(number, None)

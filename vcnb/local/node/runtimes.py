@@ -6,8 +6,10 @@ addresses but no names. ``sandbox``: the same with mounts, host names, private `
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -67,13 +69,22 @@ def _for_this_user(mounts: Iterable[Mount]) -> list[Mount]:
 
     The ssh plugin mounts its keys at ``/root/.ssh``, and ssh looks for them in the home that the account has.
     """
-    home = str(Path.home())
+    homes = _homes() if os.getuid() != 0 else []
     placed = []
     for mount in mounts:
         placed.append(mount)
-        if os.getuid() != 0 and mount.path.startswith("/root/") and home != "/":
-            placed.append(Mount(home + mount.path.removeprefix("/root"), mount.source, mount.read_only))
+        if mount.path.startswith("/root/"):
+            inner = mount.path.removeprefix("/root")
+            placed += [Mount(home + inner, mount.source, mount.read_only) for home in homes]
     return placed
+
+
+def _homes() -> list[str]:
+    """The user's home by the environment and by the account, which ssh goes by."""
+    homes = {str(Path.home())}
+    with contextlib.suppress(KeyError):
+        homes.add(pwd.getpwuid(os.getuid()).pw_dir.rstrip("/"))
+    return sorted(homes - {"", "/", "/root"})
 
 
 @functools.cache
