@@ -128,12 +128,12 @@ class JobController:
         """The queue of the worker that looks after a job."""
         return self._queues[worker_of(key, len(self._queues))]
 
-    def enqueue(self, request: Request) -> None:
-        """Have a request processed."""
+    def enqueue(self, request: Request, *, patient: bool = False) -> None:
+        """Have a request processed; a ``patient`` one may wait for more of its kind."""
         key = request.key
         if self.behaviour.policies_first and (request.action or request.event != "OutOfSync"):
             self._unanswered.setdefault(key, set()).add(request)
-        elif self._hold and request == Request.sync(request.namespace, request.job_name):
+        elif patient and self._hold:
             self.queue_of(key).add_after(request, self._hold)
             return
         self.queue_of(key).add(request)
@@ -173,6 +173,10 @@ class JobController:
             self._answered(request, info)
             return
         chosen = answer(info.spec, (info.job.get("status") or {}).get("version", 0), request, self.behaviour)
+        if chosen.action == _SYNC and not request.action and self._unanswered.get(key, set()) - {request}:
+            self.queue_of(key).forget(request)
+            self._answered(request, info)  # no policy wants it; the others come before the sync that follows
+            return
         if chosen.delay > 0:
             self._delay(info, request, chosen.action, chosen.delay)
             if not await self._note_delays(info):

@@ -192,7 +192,7 @@ class Handlers:
         info = self._cache.find(identity.key)
         if self._behaviour.coalesce and not self._may_be_answered(info, identity, happening):
             if info is not None and info.job is not None and not self._shell.quiet:
-                self._controller.enqueue(info.sync)
+                self._controller.enqueue(info.sync, patient=True)
             return
         preempted = self._behaviour.free_preemption and events.is_preempted(pod)
         self._controller.enqueue(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vcnb.controllers.job.cache import JobInfo
 from vcnb.controllers.job.events import phase_of_pod
 from vcnb.controllers.job.requests import Request
+from vcnb.resources import names
 from vcnb.resources.phases import JobEvent, PodPhase
 
 __all__ = ["still_holds", "time_left"]
@@ -16,6 +17,8 @@ def still_holds(info: JobInfo, request: Request) -> bool:
         pod = info.pods_of(request.task_name).get(request.pod_name)
         if pod is None or pod["metadata"].get("uid") != request.pod_uid:
             return False
+        if names.OUT_OF_SYNC in (pod["metadata"].get("annotations") or ()):
+            return False  # it goes, by the controller's own doing
         return phase_of_pod(pod) in (PodPhase.PENDING, PodPhase.UNSET)
     if request.event in (JobEvent.POD_FAILED, JobEvent.POD_EVICTED):
         pod = info.pods_of(request.task_name).get(request.pod_name)
