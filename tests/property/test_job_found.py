@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from scenario.notation import task
 from scenario.scene import Scene
 
 
@@ -24,3 +25,25 @@ def test_pods_beyond_the_scale_go_also_while_the_podgroup_waits(default: Scene):
 
     assert default.kept == ["b-0"]
     assert default.counts == {"P": 1}
+
+
+def test_after_a_restart_a_pending_pod_is_no_reason_to_sync_before_the_policy_for_a_failed_one(default: Scene):
+    default.create(task("a*2(min 0)", ["*->AbortJob"]), MA=1)
+    default.sim.stop_controllers()
+    default.fail("a-1")
+
+    default.sim.start_controllers()
+
+    assert default.phases == ["Pending", "Aborting", "Aborted"]
+
+
+def test_a_pending_pod_that_the_controller_removes_fires_no_timer(default: Scene):
+    default.create("a*1", task("b*1(min 0)", ["PodPending->AbortJob 10s"]), MA=0)
+    default.run_all()
+    default.pending("b-0")
+    default.scale(b=0)
+
+    default.wait(10)
+
+    assert default.terminating == ["b-0"]
+    assert default.phase == "Running"

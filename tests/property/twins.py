@@ -1,0 +1,115 @@
+"""The same history on two clusters: the controllers of one are restarted and killed at will, those of the other never."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from golden import observe
+from golden.compare import differences
+from property import invariants
+from property.histories import ACTIONS, PICK, SECONDS
+from property.specs import NAMESPACE, jobs
+from property.world import REPORTS, TOGETHER, World
+from vcnb.controllers.job.status import phase_of
+
+Step = tuple[str, tuple[Any, ...]]
+
+AT_ONCE: st.SearchStrategy[Step] = st.one_of(
+    st.tuples(st.just("report"), st.tuples(st.sampled_from(REPORTS), PICK, st.integers(0, 3))),
+    st.tuples(
+        st.just("together"),
+        st.tuples(st.lists(st.tuples(st.sampled_from(TOGETHER), PICK), min_size=2, max_size=4)),
+    ),
+    st.tuples(st.just("reap"), st.just(())),
+    st.tuples(st.just("command"), st.tuples(st.sampled_from(ACTIONS))),
+    st.tuples(st.just("scale"), st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, 1))),
+    st.tuples(st.just("podgroup_becomes"), st.tuples(st.sampled_from(("Inqueue", "Running", "Unknown")))),
+)
+"""Steps that are one change, whatever the controllers make of it."""
+
+STEPS: st.SearchStrategy[Step] = st.one_of(
+    AT_ONCE,
+    st.tuples(st.just("run_all"), st.just(())),
+    st.tuples(st.just("wait"), st.tuples(SECONDS)),
+)
+
+
+class Twins(RuleBasedStateMachine):
+    """After every step both clusters show the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steady = World()
+        self.tried = World()
+
+    def teardown(self) -> None:
+        try:
+            if sys.exception() is None:
+                for world in (self.steady, self.tried):
+                    world.finish()
+                self.show_the_same()
+                invariants.check_versions(self.tried.stored)
+        finally:
+            for world in (self.steady, self.tried):
+                world.close()
+
+    @initialize(job=jobs())
+    def submit(self, job):
+        for world in (self.steady, self.tried):
+            world.submit(job)
+
+    @rule(step=STEPS)
+    def both(self, step):
+        """Something happens, and nothing goes wrong."""
+        _take(self.steady, step)
+        _take(self.tried, step)
+
+    @rule(step=AT_ONCE, calls=st.integers(0, 5))
+    def both_and_a_crash(self, step, calls):
+        """Something happens, and in the midst of what the controllers make of it they die, and come again."""
+        untold = _removes(step) and phase_of(self.steady.job or {}) != "Running"
+        _take(self.steady, step)
+        self.tried.flaky.die_after(calls if not untold else _ALL)
+        _take(self.tried, step)
+        self.tried.crash()
+
+    @rule()
+    def restart(self):
+        self.tried.sim.restart_controllers()
+
+    @invariant()
+    def show_the_same(self):
+        steady, tried = (_shown(world) for world in (self.steady, self.tried))
+        found = differences(steady, tried)
+        assert not found, "\n".join(map(str, found))
+
+
+_ALL = 1_000_000
+
+
+def _removes(step: Step) -> bool:
+    """Whether pods vanish.
+
+    That a pod was being removed by somebody, and is gone, cannot be told afterwards unless the job is Running: in other
+    phases what the status counted as terminating may have been the controllers' own.
+    """
+    name, arguments = step
+    verbs = {verb for verb, _ in arguments[0]} if name == "together" else {arguments[0] if arguments else ""}
+    return name == "reap" or bool(verbs & {"delete", "evict", "preempt"})
+
+
+def _take(world: World, step: Step) -> None:
+    name, arguments = step
+    getattr(world, name)(*arguments)
+
+
+def _shown(world: World) -> dict[str, Any]:
+    """What a person sees, but for how often a job was killed in order to get there."""
+    seen = observe.see(world.store, NAMESPACE)
+    for pod in seen["pods"].values():
+        pod.pop("version", None)
+    return seen
