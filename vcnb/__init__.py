@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from vcnb.errors import (
     AlreadyExists,
     ApiError,
+    CallFailed,
     ClusterBusy,
     ClusterClosed,
     Conflict,
@@ -28,7 +29,9 @@ from vcnb.errors import (
     InvalidObject,
     InvalidState,
     JobFailed,
+    NotebookFailed,
     NotFound,
+    PayloadError,
     Problem,
     ServerTimeout,
     StoreCorrupt,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
     from vcnb.client.cluster import Cluster
     from vcnb.client.connect import connect
+    from vcnb.client.functions.glue import glue
     from vcnb.client.job import JobHandle
     from vcnb.resources.builders import Job, JobTemplate, Policy, Queue, Task
 
@@ -49,6 +53,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AlreadyExists",
     "ApiError",
+    "CallFailed",
     "Cluster",
     "ClusterBusy",
     "ClusterClosed",
@@ -63,6 +68,8 @@ __all__ = [
     "JobHandle",
     "JobTemplate",
     "NotFound",
+    "NotebookFailed",
+    "PayloadError",
     "Policy",
     "Problem",
     "Queue",
@@ -73,12 +80,14 @@ __all__ = [
     "WaitTimeout",
     "__version__",
     "connect",
+    "glue",
 ]
 
 _LAZY = {
     "Cluster": "vcnb.client.cluster",
     "JobHandle": "vcnb.client.job",
     "connect": "vcnb.client.connect",
+    "glue": "vcnb.client.functions.glue",
     "Job": "vcnb.resources.builders",
     "JobTemplate": "vcnb.resources.builders",
     "Policy": "vcnb.resources.builders",

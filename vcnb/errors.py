@@ -12,6 +12,9 @@
     │   ├── ServerTimeout    504, nothing is known about the outcome
     │   └── InternalError    500
     ├── JobFailed            a waited-for job ended in Failed, Terminated or Aborted
+    │   ├── CallFailed       a call in a pod ended without an exception of its own to raise
+    │   └── NotebookFailed   a notebook that ran as a job failed; ``.cell``, ``.ename``, ``.evalue``, ``.path``
+    ├── PayloadError         a function, its arguments or a notebook cannot be sent to the pods
     ├── WaitTimeout          a wait ran out of time (the job goes on)
     ├── ClusterBusy          another process owns the embedded cluster; ``.pid``
     ├── ClusterClosed        a call on a cluster after ``close()``
@@ -30,6 +33,7 @@ from typing import NamedTuple
 __all__ = [
     "AlreadyExists",
     "ApiError",
+    "CallFailed",
     "ClusterBusy",
     "ClusterClosed",
     "Conflict",
@@ -40,6 +44,8 @@ __all__ = [
     "InvalidState",
     "JobFailed",
     "NotFound",
+    "NotebookFailed",
+    "PayloadError",
     "Problem",
     "ServerTimeout",
     "StoreCorrupt",
@@ -159,6 +165,55 @@ class JobFailed(VcnbError):
         self.phase = phase
         self.why = why
         super().__init__(message)
+
+
+class CallFailed(JobFailed):
+    """A call in a pod that left no exception to raise: its process crashed, its pod was lost, its result is too large ...
+
+    ``reason`` is one word (``raised``, ``crashed``, ``timeout``, ``exit``, ``skew``, ``import``, ``unreadable``,
+    ``unpicklable``, ``too large``, ``lost``, ``cancelled``, ``pending``); ``kind`` the name of what was raised;
+    ``index`` the item; ``remote_traceback`` the traceback in the pod, as text.
+    """
+
+    def __init__(
+        self, message: str, *, name: str = "", index: int = 0, reason: str = "", kind: str = "", traceback: str = ""
+    ) -> None:
+        self.index = index
+        self.reason = reason
+        self.kind = kind
+        self.remote_traceback = traceback
+        super().__init__(message, name=name, phase="Failed", why=message)
+
+
+class NotebookFailed(JobFailed):
+    """A notebook that ran as a job and failed.
+
+    ``cell`` is the position of the failed cell from 0, None when no cell failed; ``ename``, ``evalue`` and
+    ``traceback`` (a list of lines) are its error; ``path`` is where the notebook, as far as it was run, was saved.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        name: str = "",
+        phase: str = "Failed",
+        cell: int | None = None,
+        ename: str = "",
+        evalue: str = "",
+        traceback: tuple[str, ...] = (),
+        path: str = "",
+    ) -> None:
+        self.cell = cell
+        self.ename = ename
+        self.evalue = evalue
+        self.traceback = traceback
+        self.path = path
+        super().__init__(message, name=name, phase=phase, why=message)
+
+
+class PayloadError(VcnbError):
+    """What is to be sent to the pods cannot be: it is too large, or a part of it cannot be pickled."""
 
 
 class WaitTimeout(VcnbError, TimeoutError):

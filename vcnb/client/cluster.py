@@ -6,7 +6,9 @@ import atexit
 import contextlib
 import functools
 import weakref
-from typing import TYPE_CHECKING, Any, Literal, Self
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
 
 from vcnb.client.applying import with_last_applied
 from vcnb.client.bridge import Bridge, twins
@@ -14,6 +16,8 @@ from vcnb.client.changes import Changes
 from vcnb.client.collection import Collection
 from vcnb.client.documents import Checked, Source, check_all, read
 from vcnb.client.engine import Engine
+from vcnb.client.functions.attention import Attention
+from vcnb.client.functions.handles import job_handle
 from vcnb.client.handles import Handle, PodHandle, QueueHandle
 from vcnb.client.job import JobHandle
 from vcnb.client.logs import Logs
@@ -25,10 +29,16 @@ from vcnb.store.memory import MemoryStore
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
+    from vcnb.client.functions.function import RemoteFunction
+    from vcnb.client.functions.notebook import NotebookHandle
+    from vcnb.client.functions.sweep import Grid, Sweep
     from vcnb.client.status import ClusterStatus
     from vcnb.testing.simulator import Simulator
 
 __all__ = ["Cluster"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Cluster:
@@ -49,6 +59,7 @@ class Cluster:
             self._bridge.close()
             raise
         self._changes = Changes(self._engine)
+        self._attention = Attention(self)
         if self.simulated:
             _ = self.simulator
         self._logs = Logs(self._engine)
@@ -66,6 +77,8 @@ class Cluster:
         for item in checked:
             self._refuse_existing(item)
         handles = [self._handle(await self._store.create(item.object), item.warnings) for item in checked]
+        for handle in handles:
+            self._attention.submitted(handle)
         return handles[0] if len(handles) == 1 else handles
 
     def _refuse_existing(self, item: Checked) -> None:
@@ -92,6 +105,8 @@ class Cluster:
             else:
                 stored = await self._store.update(item.object)
             handles.append(self._handle(stored, item.warnings))
+            if item.old is None:
+                self._attention.submitted(handles[-1])
         return handles
 
     async def _validate(self, source: Source, namespace: str | None = None) -> list[Problem]:
@@ -103,12 +118,70 @@ class Cluster:
     apply, apply_async = twins(_apply)
     validate, validate_async = twins(_validate)
 
+    # -- functions, sweeps, notebooks ------------------------------------------------------------------------------
+
+    @overload
+    def function(self, function: Callable[P, R], /) -> RemoteFunction[P, R]: ...
+
+    @overload
+    def function(self, /, **options: Any) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]: ...
+
+    def function(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Make a function one that can run in this cluster: ``f.submit(3).result()``, ``f.map(items).results()``.
+
+        With or without options (``vcnb.client.functions.options.RunOptions``): ``replicas resources image queue retries
+        timeout env`` and more. Called as it is, the function runs here. Raises VcnbError for an unknown option.
+        """
+        from vcnb.client.functions.function import RemoteFunction
+        from vcnb.client.functions.options import RunOptions
+
+        chosen = RunOptions.of(options)
+        if function is None:
+            return lambda given: RemoteFunction(self, given, chosen)
+        return RemoteFunction(self, function, chosen)
+
+    def sweep(self, function: Callable[..., Any], parameters: Grid, **options: Any) -> Sweep:
+        """Run a function over a grid of parameters (or a list of rows) as one Job; ``.to_pandas()`` is its table.
+
+        ``options`` as of ``function``. Raises VcnbError for parameters that the function does not take, PayloadError.
+        """
+        from vcnb.client.functions.function import sweep
+
+        return self._bridge.run(sweep(self, function, parameters, options))
+
+    async def sweep_async(self, function: Callable[..., Any], parameters: Grid, **options: Any) -> Sweep:
+        """Awaitable twin of :meth:`sweep`."""
+        from vcnb.client.functions.function import sweep
+
+        return await self._bridge.wrap(sweep(self, function, parameters, options))
+
+    def notebook(
+        self, notebook: str | Path | Mapping[str, Any], parameters: Mapping[str, Any] | None = None, **options: Any
+    ) -> NotebookHandle:
+        """Run a notebook as a Job, with parameters as papermill injects them; ``.result()`` has ``path notebook outputs``.
+
+        ``options`` (``vcnb.client.functions.notebook.NotebookOptions``): ``output kernel cell_timeout timeout image
+        resources queue retries env`` and more. The image needs nbclient and a kernel. Raises ParameterError for
+        parameters that the notebook does not have, VcnbError, PayloadError.
+        """
+        from vcnb.client.functions.notebook import start
+
+        return self._bridge.run(start(self, notebook, parameters or {}, options))
+
+    async def notebook_async(
+        self, notebook: str | Path | Mapping[str, Any], parameters: Mapping[str, Any] | None = None, **options: Any
+    ) -> NotebookHandle:
+        """Awaitable twin of :meth:`notebook`."""
+        from vcnb.client.functions.notebook import start
+
+        return await self._bridge.wrap(start(self, notebook, parameters or {}, options))
+
     # -- handles out -----------------------------------------------------------------------------------------------
 
     def _handle(self, obj: Obj, warnings: tuple[Problem, ...] = ()) -> Handle:
         kind = kind_of(obj)
         if kind == kinds.JOB:
-            return JobHandle(self, kind, obj, warnings)
+            return job_handle(self, obj, warnings)
         if kind == kinds.QUEUE:
             return QueueHandle(self, kind, obj, warnings)
         if kind == kinds.POD:
@@ -126,7 +199,7 @@ class Cluster:
     @functools.cached_property
     def jobs(self) -> Collection[JobHandle]:
         """Volcano Jobs."""
-        return Collection(self, kinds.JOB, lambda obj: JobHandle(self, kinds.JOB, obj))
+        return Collection(self, kinds.JOB, lambda obj: job_handle(self, obj))
 
     @functools.cached_property
     def queues(self) -> Collection[QueueHandle]:

@@ -39,6 +39,11 @@ def phase_of(job: Obj) -> str:
 class JobHandle(Handle):
     """A Volcano Job. ``await job`` waits for its end, as ``job.wait()`` does."""
 
+    def _current(self) -> Obj:
+        job = super()._current()
+        self._cluster._attention.saw(job)  # noqa: SLF001 - a handle is a part of its cluster
+        return job
+
     @property
     def phase(self) -> str:
         """``status.state.phase``: Pending, Running, Restarting, Completed ...; empty before the controller saw it."""
@@ -75,6 +80,7 @@ class JobHandle(Handle):
                 f"job {self.name!r} is {phase_of(job) or 'not seen by a controller yet'} after {timeout:g} s, waited for "
                 f"{wanted or 'its end'}; it goes on, wait again or ask job.why()"
             ) from None
+        self._cluster._attention.saw(job)  # noqa: SLF001
         if _reached(job, wanted):
             return self
         if self._gone and phase_of(job) not in ENDED:
@@ -113,6 +119,23 @@ class JobHandle(Handle):
 
     def __await__(self) -> Generator[Any, None, JobHandle]:
         return self.wait_async().__await__()
+
+    async def _result(self, timeout: float | None = None) -> Any:
+        raise VcnbError(
+            f"job {self.name!r} has no result: it runs no function, sweep or notebook of cluster.function(...), "
+            "cluster.sweep(...) or cluster.notebook(...); what it printed is in job.logs(), rows in job.records()"
+        )
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for the end and give what a function, sweep or notebook returned. ``timeout`` in seconds.
+
+        Raises what the function raised, VcnbError for a job that has no result.
+        """
+        return self._bridge.run(self._result(timeout))
+
+    def result_async(self, timeout: float | None = None) -> Awaitable[Any]:
+        """Awaitable twin of :meth:`result`."""
+        return self._bridge.wrap(self._result(timeout))
 
     def watch(self, timeout: float | None = None) -> Iterator[JobState]:
         """Every state of the job from now on, as it changes, the present one first; ends when the job has ended.
@@ -158,6 +181,8 @@ class JobHandle(Handle):
         if phase in refused:
             raise InvalidState(f"job {self.name!r} is {phase or 'new'}: {refused[phase]}")
         await self._cluster._store.create(command_for(job, kinds.JOB, action, self.namespace))  # noqa: SLF001
+        if action in _ENDING:
+            self._cluster._attention.knows(self.uid)  # noqa: SLF001
         return self
 
     async def _suspend(self) -> JobHandle:
@@ -288,7 +313,9 @@ class JobHandle(Handle):
         """In plain words: what the job is waiting for, or how it ended and why."""
         from vcnb.client.why import why
 
-        return why(await self._situation())
+        situation = await self._situation()
+        self._cluster._attention.saw(situation.job)  # noqa: SLF001
+        return why(situation)
 
     why, why_async = twins(_why)
 
@@ -403,6 +430,7 @@ def _finished(advice: str) -> dict[str, str]:
     return dict.fromkeys((str(phase) for phase in FINISHED), advice)
 
 
+_ENDING = frozenset({"TerminateJob", "CompleteJob"})
 _ABORTED = {str(JobPhase.ABORTED): "it is suspended already"}
 _RESUME_FIRST = {
     str(JobPhase.ABORTED): "it is suspended; resume it instead",

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import inspect
 import linecache
-import os
 import pickle
 import sys
 import tempfile
 import traceback
 import zlib
+from pathlib import Path
 
-if False:  # only for type checkers
-    from typing import Any, Dict, Optional
+TYPE_CHECKING = False  # no import: it takes time in every pod
+if TYPE_CHECKING:
+    from typing import Any
 
 LONGEST = 64_000
 
 
-def run(call: Dict[str, Any], index: int, frames: Any) -> Dict[str, Any]:
+def run(call: dict[str, Any], index: int, frames: Any) -> dict[str, Any]:
     """The outcome of the call with this index: ``done`` with its pickled value, or ``failed`` and why."""
     del frames
     skew = _skew(call)
@@ -27,80 +28,84 @@ def run(call: Dict[str, Any], index: int, frames: Any) -> Dict[str, Any]:
     for name, lines in call["lines"].items():
         linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
     try:
-        function = pickle.loads(call["function"])
+        function = pickle.loads(call["function"])  # noqa: S301 - the pod is there to run what it is sent
         items = call["items"]
-        args, kwargs = pickle.loads(items[index] if len(items) > 1 else items[0])
+        args, kwargs = pickle.loads(items[index] if len(items) > 1 else items[0])  # noqa: S301 - as above
     except ImportError as error:
         return _failed("import", "ModuleNotFoundError", _missing(error), _text(error), final=True)
-    except BaseException as error:
-        return _failed("unreadable", type(error).__name__, "the call cannot be read: %s" % error, _text(error), final=True)
+    except BaseException as error:  # noqa: BLE001 - whatever it raises is told
+        return _failed(
+            "unreadable", type(error).__name__, f"the call cannot be read: {error}", _text(error), final=True
+        )
     try:
         value = function(*args, **kwargs)
         if inspect.iscoroutine(value):
             value = asyncio.run(value)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it raises is told
         return _raised(error)
     except SystemExit as error:
-        return _failed("exit", "SystemExit", "it left with sys.exit(%r)" % (error.code,), _text(error))
-    except BaseException as error:
+        return _failed("exit", "SystemExit", f"it left with sys.exit({error.code!r})", _text(error))
+    except BaseException as error:  # noqa: BLE001 - whatever it raises is told
         return _failed("raised", type(error).__name__, str(error), _text(error))
     return _returned(value)
 
 
-def _skew(call: Dict[str, Any]) -> str:
+def _skew(call: dict[str, Any]) -> str:
     """Why this pod cannot run what was sent; empty when it can. Makes cloudpickle importable."""
     theirs, ours = tuple(call["python"][:2]), sys.version_info[:2]
     if theirs != ours:
         return (
-            "the call was sent by Python %d.%d and this pod has Python %d.%d; functions travel as bytecode, which only the "
-            "same version reads: choose an image with Python %d.%d (image=...)" % (theirs + ours + theirs)
+            f"the call was sent by Python {_dotted(theirs)} and this pod has Python {_dotted(ours)}; functions travel as "
+            f"bytecode, which only the same version reads: choose an image with Python {_dotted(theirs)} (image=...)"
         )
     try:
         import cloudpickle
     except ImportError:
-        folder = tempfile.mkdtemp(prefix="vcnb-")
-        os.mkdir(os.path.join(folder, "cloudpickle"))
+        folder = Path(tempfile.mkdtemp(prefix="vcnb-"))
+        (folder / "cloudpickle").mkdir()
         for name, source in call["shipped"].items():
-            with open(os.path.join(folder, "cloudpickle", name), "wb") as file:
-                file.write(zlib.decompress(source))
-        sys.path.append(folder)
+            (folder / "cloudpickle" / name).write_bytes(zlib.decompress(source))
+        sys.path.append(str(folder))
         return ""
     version = str(getattr(cloudpickle, "__version__", "?"))
-    if version.split(".")[0] != call["cloudpickle"].split(".")[0]:
+    if version.split(".", 1)[0] != call["cloudpickle"].split(".", 1)[0]:
         return (
-            "the call was sent with cloudpickle %s and this pod has cloudpickle %s, which does not read it: install "
-            "cloudpickle==%s in the image, or none (then the sender's comes along)"
-            % (call["cloudpickle"], version, call["cloudpickle"])
+            f"the call was sent with cloudpickle {call['cloudpickle']} and this pod has cloudpickle {version}, which does "
+            f"not read it: install cloudpickle=={call['cloudpickle']} in the image, or none (the sender's comes along)"
         )
     return ""
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
 def _missing(error: ImportError) -> str:
     name = error.name or str(error)
     return (
-        "this pod has no module %r, which the function or its arguments need; use an image that has it (image=...), or "
-        "send it along (modules=[...])" % name
+        f"this pod has no module {name!r}, which the function or its arguments need; use an image that has it (image=...), or "
+        "send it along (modules=[...])"
     )
 
 
-def _returned(value: Any) -> Dict[str, Any]:
+def _returned(value: Any) -> dict[str, Any]:
     import cloudpickle
 
     try:
         return {"state": "done", "value": cloudpickle.dumps(value)}
-    except Exception as error:
-        message = "it returned a %s, which cannot be pickled: %s" % (type(value).__name__, error)
+    except Exception as error:  # noqa: BLE001 - whatever it raises is told
+        message = f"it returned a {type(value).__name__}, which cannot be pickled: {error}"
         return _failed("unpicklable", type(error).__name__, message, final=True)
 
 
-def _raised(error: Exception) -> Dict[str, Any]:
+def _raised(error: Exception) -> dict[str, Any]:
     import cloudpickle
 
-    pickled: Optional[bytes]
+    pickled: bytes | None
     text = _text(error)
     try:
         pickled = cloudpickle.dumps(error.with_traceback(None))
-    except Exception:
+    except Exception:  # noqa: BLE001 - as above
         pickled = None
     outcome = _failed("raised", type(error).__name__, str(error), text)
     outcome["error"] = pickled if pickled is None or len(pickled) < LONGEST * 8 else None
@@ -117,7 +122,7 @@ def _text(error: BaseException) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST // 2] + "\n...\n" + text[-LONGEST // 2 :]
 
 
-def _failed(reason: str, kind: str, message: str, text: str = "", final: bool = False) -> Dict[str, Any]:
+def _failed(reason: str, kind: str, message: str, text: str = "", final: bool = False) -> dict[str, Any]:
     return {
         "state": "failed",
         "reason": reason,

@@ -11,6 +11,7 @@ other writers of the same pipe, or cut by the container runtime):
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import os
 import pickle
@@ -20,12 +21,23 @@ import tempfile
 import time
 import types
 import zlib
+from pathlib import Path
 
-if False:  # only for type checkers; an old Python need not know these
-    from typing import Any, Callable, Dict
+TYPE_CHECKING = False  # no import: it takes time in every pod
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 LINE = 3800
-CRASHED = 70
+
+
+class TooLarge(ValueError):
+    """A message is larger than the limit; both sizes in bytes, after compression."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(size, limit)
+        self.size = size
+        self.limit = limit
 
 
 class Frames:
@@ -36,25 +48,25 @@ class Frames:
         self.limit = limit
         self.number = 0
 
-    def size(self, message: Dict[str, Any]) -> int:
+    def size(self, message: dict[str, Any]) -> int:
         """The size in bytes of a message in the log, before base64."""
         return len(_packed(message))
 
-    def send(self, message: Dict[str, Any]) -> None:
-        """Write a message. Raises ValueError with both sizes when it is larger than the limit."""
+    def send(self, message: dict[str, Any]) -> None:
+        """Write a message. Raises TooLarge."""
         body = _packed(message)
         if len(body) > self.limit:
-            raise ValueError("%d %d" % (len(body), self.limit))
+            raise TooLarge(len(body), self.limit)
         text = base64.b64encode(body)
         digest = hashlib.sha256(text).hexdigest()[:16]
         parts = max(1, -(-len(text) // LINE))
         self.number += 1
         for part in range(parts):
-            head = "@vcnb %s %d %d/%d %s " % (self.nonce, self.number, part + 1, parts, digest)
+            head = f"@vcnb {self.nonce} {self.number} {part + 1}/{parts} {digest} "
             _write(head.encode() + text[part * LINE : (part + 1) * LINE] + b"\n")
 
 
-def _packed(message: Dict[str, Any]) -> bytes:
+def _packed(message: dict[str, Any]) -> bytes:
     return zlib.compress(pickle.dumps(message, 4))
 
 
@@ -84,12 +96,10 @@ class Child:
 
     def _signal(self, number: int) -> None:
         if self.pid:
-            try:
+            with contextlib.suppress(OSError):
                 os.killpg(self.pid, number)
-            except OSError:
-                pass
 
-    def run(self, call: Dict[str, Any], work: Callable[[], Dict[str, Any]], attempt: int) -> Dict[str, Any]:
+    def run(self, call: dict[str, Any], work: Callable[[], dict[str, Any]], attempt: int) -> dict[str, Any]:
         """Run ``work`` in a child process; its outcome, or what became of the process instead."""
         begun = time.time()
         with tempfile.TemporaryFile() as box:
@@ -98,10 +108,8 @@ class Child:
             self.pid = os.fork()
             if self.pid == 0:
                 _be_child(box.fileno(), work)
-            try:
+            with contextlib.suppress(OSError):
                 os.setpgid(self.pid, self.pid)
-            except OSError:
-                pass
             if self.stopped:
                 self._signal(signal.SIGTERM)
             if call["timeout"]:
@@ -116,7 +124,7 @@ class Child:
         return outcome
 
 
-def _be_child(box: int, work: Callable[[], Dict[str, Any]]) -> None:
+def _be_child(box: int, work: Callable[[], dict[str, Any]]) -> None:
     """In the child: do the work, leave the outcome, and end as a Python program does (threads, atexit)."""
     os.setpgid(0, 0)
     for number in (signal.SIGTERM, signal.SIGALRM):
@@ -128,41 +136,42 @@ def _be_child(box: int, work: Callable[[], Dict[str, Any]]) -> None:
     sys.exit(0)
 
 
-def _left(box: int) -> Any:
+def _left(box: int) -> dict[str, Any] | None:
     os.lseek(box, 0, os.SEEK_SET)
     with os.fdopen(os.dup(box), "rb") as file:
         try:
-            return pickle.load(file)
-        except Exception:
+            found: dict[str, Any] = pickle.load(file)  # noqa: S301 - our own child wrote it
+        except Exception:  # noqa: BLE001 - an unfinished file is none
             return None
+        return found
 
 
-def _ended_without(status: int, timeout: float) -> Dict[str, Any]:
+def _ended_without(status: int, timeout: float) -> dict[str, Any]:
     if timeout:
-        return _failure("timeout", "TimeoutError", "it ran longer than %g s" % timeout)
+        return _failure("timeout", "TimeoutError", f"it ran longer than {timeout:g} s")
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         name = signal.Signals(number).name
         hint = ", perhaps because memory ran out" if number == signal.SIGKILL else ""
-        return _failure("crashed", name, "its process was killed by %s%s" % (name, hint))
+        return _failure("crashed", name, f"its process was killed by {name}{hint}")
     code = os.WEXITSTATUS(status)
-    return _failure("crashed", "exit %d" % code, "its process ended with exit code %d before it returned" % code)
+    return _failure("crashed", f"exit {code}", f"its process ended with exit code {code} before it returned")
 
 
-def _failure(reason: str, kind: str, message: str) -> Dict[str, Any]:
+def _failure(reason: str, kind: str, message: str) -> dict[str, Any]:
     return {"state": "failed", "reason": reason, "kind": kind, "message": message, "traceback": "", "error": None}
 
 
-def program_of(call: Dict[str, Any]) -> Callable[..., Dict[str, Any]]:
+def program_of(call: dict[str, Any]) -> Callable[..., dict[str, Any]]:
     """The function ``run`` of the program that the payload carries."""
     module = types.ModuleType("vcnb_program")
     sys.modules["vcnb_program"] = module
-    exec(compile(call["program"], "vcnb_program", "exec"), module.__dict__)
-    run: Callable[..., Dict[str, Any]] = module.__dict__["run"]
+    exec(compile(call["program"], "vcnb_program", "exec"), module.__dict__)  # noqa: S102 - the pod is there to run it
+    run: Callable[..., dict[str, Any]] = module.__dict__["run"]
     return run
 
 
-def main(call: Dict[str, Any]) -> int:
+def main(call: dict[str, Any]) -> int:
     """Run the call as often as it may be tried; the exit code of the pod."""
     frames = Frames(call["nonce"], call["limit"])
     index = int(os.environ.get("VC_TASK_INDEX", "0") or "0")
@@ -170,7 +179,7 @@ def main(call: Dict[str, Any]) -> int:
     child = Child()
     signal.signal(signal.SIGTERM, child.stop)
     signal.signal(signal.SIGALRM, child.time_is_up)
-    outcome: Dict[str, Any] = {}
+    outcome: dict[str, Any] = {}
     for attempt in range(1, call["retries"] + 2):
         child.timed_out = False
         outcome = child.run(call, lambda: run(call, index, frames), attempt)
@@ -178,20 +187,19 @@ def main(call: Dict[str, Any]) -> int:
             return 128 + signal.SIGTERM
         if outcome["state"] == "done" or outcome.get("final") or attempt > call["retries"]:
             break
-        _say("attempt %d of %d failed, trying again: %s" % (attempt, call["retries"] + 1, _in_words(outcome)))
+        _say(f"attempt {attempt} of {call['retries'] + 1} failed, trying again: {_in_words(outcome)}")
     frames.number += 1_000_000  # the child has counted its own messages
     _tell(outcome, frames)
     return 0 if outcome["state"] == "done" else 1
 
 
-def _tell(outcome: Dict[str, Any], frames: Frames) -> None:
+def _tell(outcome: dict[str, Any], frames: Frames) -> None:
     try:
         frames.send(outcome)
-    except ValueError as error:
-        size, limit = str(error).split()
+    except TooLarge as error:
         message = (
-            "what it returned has %s bytes after compression, the limit is %s; write it to a volume or an object store "
-            "and return its path" % (format(int(size), ","), format(int(limit), ","))
+            f"what it returned has {error.size:,} bytes after compression, the limit is {error.limit:,}; write it to a "
+            "volume or an object store and return its path"
         )
         outcome.update(_failure("too large", "ResultTooLarge", message))
         outcome.pop("value", None)
@@ -200,15 +208,14 @@ def _tell(outcome: Dict[str, Any], frames: Frames) -> None:
         _leave_word(_in_words(outcome))
 
 
-def _in_words(outcome: Dict[str, Any]) -> str:
-    return ("%s: %s" % (outcome["kind"], outcome["message"]))[:2000]
+def _in_words(outcome: dict[str, Any]) -> str:
+    return f"{outcome['kind']}: {outcome['message']}"[:2000]
 
 
 def _leave_word(text: str) -> None:
     """The pod's last word, for people: its termination message, or the last line of its log."""
     try:
-        with open(os.environ.get("VCNB_TERMINATION_LOG", "/dev/termination-log"), "w", encoding="utf-8") as file:
-            file.write(text)
+        Path(os.environ.get("VCNB_TERMINATION_LOG", "/dev/termination-log")).write_text(text, encoding="utf-8")
     except OSError:
         _say(text)
 
