@@ -23,6 +23,7 @@ __all__ = ["items_of", "start_items", "step_items", "tolerated", "unfinished_job
 
 Child = dict[str, Any]
 
+_OF_THE_LAST_JOB = frozenset({"retryAt", "reason", "message", "finishTime", "paused"})
 _WAITING, _RUNNING, _RETRYING = NodePhase.WAITING.value, NodePhase.RUNNING.value, NodePhase.RETRYING.value
 _SUCCEEDED, _FAILED, _CANCELLED = NodePhase.SUCCEEDED.value, NodePhase.FAILED.value, NodePhase.CANCELLED.value
 
@@ -88,6 +89,9 @@ def step_items(p: Progress, node: Node) -> None:
     failures = sum(child["phase"] == _FAILED for child in children)
     limit = tolerated(node.object["forEach"].get("tolerateFailures"), len(children))
     if failures > limit or (p.closed and not over):
+        for child in children:
+            if child["phase"] == _RETRYING:
+                p.shown.unhide(child["jobName"])
         children = [_cancelled(child) if child["phase"] in (_WAITING, _RETRYING) else child for child in children]
     elif not over:
         _start_some(p, node, children)
@@ -178,7 +182,7 @@ def _started(p: Progress, node: Node, child: Child) -> Child | None:
         return None
     if failed and node.retry is not None and not node.retry.keep_failed and p.own_job(failed) is not None:
         p.decision.delete.append(failed)
-    kept = {key: value for key, value in child.items() if key not in ("retryAt", "reason", "message", "finishTime")}
+    kept = {key: value for key, value in child.items() if key not in _OF_THE_LAST_JOB}
     p.children.setdefault(node.name, set()).add(child["index"])
     p.touch(node.name)
     return {**kept, "phase": _RUNNING, "jobName": made.name, "startTime": child.get("startTime") or p.stamp}

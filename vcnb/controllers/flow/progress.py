@@ -21,7 +21,7 @@ from vcnb.controllers.flow.naming import flow_uid, job_name
 from vcnb.controllers.flow.origin import Origin, origin_of
 from vcnb.controllers.flow.shown import Shown
 from vcnb.controllers.flow.spec import Edge, FlowSpec, Node, NodeType, read_spec
-from vcnb.controllers.flow.status import JOB_LISTS, phase_of
+from vcnb.controllers.flow.status import JOB_LISTS, list_of, phase_of
 from vcnb.controllers.flow.world import Decision, Told, World
 from vcnb.resources.phases import NODE_FINISHED, FlowPhase, NodePhase
 from vcnb.store.protocol import Obj
@@ -30,7 +30,7 @@ __all__ = ["FINISHED", "NEAR", "Progress", "active_jobs", "end_retrying"]
 
 FINISHED: Final = frozenset(phase.value for phase in NODE_FINISHED)
 _FAILURES: Final = frozenset({NodePhase.FAILED.value, NodePhase.TIMED_OUT.value, NodePhase.CANCELLED.value})
-_LEFT_OUT_AT_END: Final = ("reason", "message", "retryAt")
+_LEFT_OUT_AT_END: Final = ("reason", "message", "retryAt", "paused")
 ENDS_RUNNING: Final = {
     "DeadlineExceeded": "the flow's activeDeadlineSeconds were over",
     "Terminated": "the flow was terminated",
@@ -86,6 +86,7 @@ class Progress:
         self._set: set[tuple[float, str]] = set()
         self._no_room: list[tuple[int, str]] = []
         self._still_no_room: list[tuple[int, str]] = []
+        self._waits_as: dict[str, str] = {}
         self._awaiting: dict[str, set[str]] = {}
         self._fresh: set[str] = set()
         self._loaded = True
@@ -107,17 +108,28 @@ class Progress:
         for job in jobs:
             origin = origin_of(job, self.name, self.spec.nodes)
             if origin is not None:
-                self._show(job, origin)
+                self._show_stored(job, origin)
         for listed in ("completedJobs", "failedJobs", "terminatedJobs"):
             for ended in self.status.get(listed) or ():
                 if self.own_job(ended) is None:
                     self.shown.gone(ended, keep_condition=self.over)
-        for name in self.entries:
+        for name, entry in self.entries.items():
             self.touch(name)
+            if entry.get("children"):
+                self.children[name] = set(range(len(entry["children"])))
             for job_named in self._job_names(name):
                 if self.own_job(job_named) is None and self.shown.phase(job_named):
                     self.shown.gone(job_named, keep_condition=self.over)
             self._show_waiting(name)
+
+    def _show_stored(self, job: Obj, origin: Origin) -> None:
+        """A job that was there before; one of an earlier iteration that was in no list stays in none."""
+        name, phase = job["metadata"]["name"], phase_of(job)
+        known = self.shown.phase(name)
+        self._show(job, origin)
+        earlier = origin.iteration is not None and origin.iteration != (self.entries[origin.node].get("iteration") or 0)
+        if earlier and known == phase and name not in (self.status.get(list_of(phase)) or ()):
+            self.shown.hide(name)
 
     def _job_names(self, name: str) -> list[str]:
         entry = self.entries[name]
@@ -242,9 +254,9 @@ class Progress:
     # Slots
 
     def room(self, jobs: int = 1) -> bool:
-        """Whether so many more jobs may run (``maxParallel``). More than ever may run do so alone."""
+        """Whether so many more jobs may run (``maxParallel``)."""
         limit = self.spec.max_parallel
-        return limit is None or self.active + jobs <= limit or (jobs > limit and not self.active)
+        return limit is None or self.active + jobs <= limit
 
     def wait_for_room(self, name: str) -> None:
         """Look at a node when a job has ended."""
@@ -337,6 +349,8 @@ class Progress:
         self.shown.gone(name, keep_condition=self.over)
 
     def _show(self, job: Obj, origin: Origin) -> None:
+        if not phase_of(job):
+            return  # its controller has not seen it yet
         name = job["metadata"]["name"]
         self.shown.waits(name, waiting=False)
         self.shown.job(job, self.now)
@@ -358,8 +372,17 @@ class Progress:
         node, entry = self.spec.nodes[name], self.entries[name]
         if node.type in (NodeType.SWITCH, NodeType.CACHE):
             return
+        shown_as = self._waits_as.get(name)
+        if entry["phase"] != NodePhase.WAITING:
+            if shown_as is not None:
+                self.shown.waits(shown_as, waiting=False)
+                del self._waits_as[name]
+            return
         expected = entry.get("jobName") or job_name(self.name, name, attempt=entry.get("attempt") or 0)
-        self.shown.waits(expected, waiting=entry["phase"] == NodePhase.WAITING and self.own_job(expected) is None)
+        if shown_as not in (None, expected):
+            self.shown.waits(str(shown_as), waiting=False)
+        self._waits_as[name] = expected
+        self.shown.waits(expected, waiting=self.own_job(expected) is None)
 
     # Counting
 
@@ -432,6 +455,8 @@ def end_retrying(p: Progress, node: Node) -> None:
     entry = p.entries[node.name]
     reason, message = str(entry.get("reason") or ""), str(entry.get("message") or "")
     p.finish(node.name, NodePhase.FAILED, reason, message, attempt=max(int(entry.get("attempt") or 0) - 1, 0))
+    if entry.get("jobName"):
+        p.shown.unhide(entry["jobName"])
 
 
 def active_jobs(entry: Entry) -> int:

@@ -59,7 +59,7 @@ def _missing(p: Progress, node: Node) -> None:
         return
     entry = p.entries[node.name]
     iteration = entry.get("iteration") or 0 if node.type is NodeType.LOOP else None
-    p.put(node.name, {**entry, "phase": NodePhase.WAITING.value})
+    p.change(node.name, phase=NodePhase.WAITING.value, paused=None, reason=None, message=None)
     begin_job(p, node, iteration=iteration)
 
 

@@ -77,6 +77,10 @@ class Shown:
         """The job was superseded by another attempt: it is in no list."""
         self._list(name, "")
 
+    def unhide(self, name: str) -> None:
+        """The job counts again: the attempt that would have superseded it does not come."""
+        self._list(name, list_of(self.phase(name)))
+
     def waits(self, name: str, waiting: bool) -> None:
         """A node waits, or no longer, for its job of this name to be made."""
         there = self._conditions.get(name)

@@ -167,6 +167,7 @@ def begin_job(p: Progress, node: Node, *, iteration: int | None = None) -> None:
         reason=None,
         message=None,
         retryAt=None,
+        paused=None,
     )
     p.touch(node.name)
 
@@ -175,8 +176,10 @@ def _has_room(p: Progress, node: Node, place: Place) -> bool:
     """Whether one more job may run; the nodes of a gang start together, so all of them need room at once."""
     if not node.gang or place.attempt:
         return p.room()
-    waiting = [other for other in p.spec.gangs[node.gang].nodes if p.entries[other]["phase"] == NodePhase.WAITING]
-    return len(waiting) < len(p.spec.gangs[node.gang].nodes) or p.room(len(waiting))
+    gang = p.spec.gangs[node.gang].nodes
+    waiting = [other for other in gang if p.entries[other]["phase"] == NodePhase.WAITING]
+    # A gang that is larger than maxParallel starts when nothing else runs, or it never could.
+    return len(waiting) < len(gang) or p.room(len(waiting)) or not p.active
 
 
 def _choose(p: Progress, node: Node) -> None:
