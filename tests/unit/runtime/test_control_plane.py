@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from vcnb.clock import RealClock
 from vcnb.controllers.plane import ControlPlane
 from vcnb.controllers.runtime import Context
-from vcnb.resources.kinds import JOB, PODGROUP, QUEUE
+from vcnb.resources.kinds import JOB, PODGROUP, QUEUE, SECRET
 from vcnb.store.memory import MemoryStore
 
 MANIFEST = {
@@ -70,6 +70,17 @@ def test_jobs_that_are_there_at_the_start_are_looked_after():
         await store.create(MANIFEST)
         await plane.start()
         await until(lambda: store.peek_all(PODGROUP))
+
+    with_plane(steps)
+
+
+def test_keys_are_made_beside_the_loop():
+    async def steps(plane: ControlPlane, store: MemoryStore) -> None:
+        await store.create({**MANIFEST, "spec": {**MANIFEST["spec"], "plugins": {"ssh": []}}})
+        await plane.start()
+        await until(lambda: store.peek_all(PODGROUP))
+        (secret,) = store.peek_all(SECRET)
+        assert set(secret["data"]) == {"id_rsa", "id_rsa.pub", "authorized_keys", "config"}
 
     with_plane(steps)
 
