@@ -226,3 +226,22 @@ def test_ssh_from_the_master_to_a_worker_by_name(run_node, sandbox, tmp_path):
         assert node.log("j-master-0").splitlines()[-1] == "from j-worker-0", node.log("j-worker-0")
 
     run_node(scenario, sandbox)
+
+
+def test_without_being_asked_only_pods_that_need_it_are_sandboxed(run_node, sandbox):
+    """pid 1 of a sandbox is bubblewrap; of a plain process it is the machine's own init."""
+    show = ("readlink", "/proc/self/ns/pid")
+
+    async def scenario(node):
+        assert node.agent.runtime_name == "sandbox"
+        await node.run("plain", *show)
+        own = str(Path("/proc/self/ns/pid").readlink())
+        assert node.log("plain").strip() == own
+        await node.run("named", *show, hostname="named", subdomain="j")
+        mounts = {"volumeMounts": [{"name": "v", "mountPath": "/data"}]}
+        await node.run("mounted", *show, container=mounts, volumes=[{"name": "v", "emptyDir": {}}])
+        await node.run("words", *show, container={"terminationMessagePath": "/tmp/words"})
+        for name in ("named", "mounted", "words"):
+            assert node.log(name).strip() not in {"", own}, name
+
+    run_node(scenario, None)

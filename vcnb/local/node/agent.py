@@ -47,7 +47,7 @@ class NodeAgent:
     """Runs pods on this machine.
 
     ``root`` is where it keeps volumes, logs and what it must remember; one agent at a time may use it. ``runtime`` None
-    is the sandbox where it works. ``cpus``, ``memory`` and ``pods`` replace what the machine has; ``cwd`` is the working
+    is the sandbox where it works, for pods that need one (runtimes.py); ``sandbox`` is one for every pod. ``cpus``, ``memory`` and ``pods`` replace what the machine has; ``cwd`` is the working
     directory of containers that set none (default: this process's). ``inherit_env`` hands the kernel's environment to
     containers: all of it (True) or the named variables. ``keep_pods`` is what ``stop()`` does without being told.
 
@@ -90,9 +90,7 @@ class NodeAgent:
             runtime=self._runtime,
             addresses=self._addresses,
             hosts=HostsFiles(self._layout, self._addressed_pods, ctx.informers[SERVICE].list),
-            notices=Notices(
-                self._layout, self._recorder.event, ctx.informers[JOB].get, self._runtime.name, self._reason
-            ),
+            notices=Notices(self._layout, self._recorder.event, ctx.informers[JOB].get, self._runtime, self._reason),
             allocatable=self._capacity,
             base_env=base_environment(str(cwd), inherit_env),
             cwd=cwd,

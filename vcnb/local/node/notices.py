@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from vcnb.local.node.layout import Layout, job_owner
+from vcnb.local.node.runtimes import Runtime
 from vcnb.store.protocol import Obj
 
 __all__ = ["Notices"]
@@ -21,7 +22,7 @@ class Notices:
         layout: Layout,
         event: Callable[[Obj, Literal["Normal", "Warning"], str, str], None],
         job: Callable[[str, str], Obj | None],
-        runtime: str,
+        runtime: Runtime,
         reason: str,
     ) -> None:
         self._layout = layout
@@ -40,9 +41,9 @@ class Notices:
                 "Normal",
                 "ImageNotPulled",
                 f"{', '.join(images)} {'is' if len(images) == 1 else 'are'} not pulled: commands run on this machine's "
-                f"own files and programs ({self._runtime} runtime)",
+                f"own files and programs ({self._runtime.for_pod(pod).name} runtime)",
             )
-        if self._runtime == "process":
+        if not self._runtime.mounts:
             self._process_limits(pod)
 
     def _process_limits(self, pod: Obj) -> None:

@@ -12,6 +12,7 @@ from vcnb.local.node.launch import Launch, LauncherGone, output_of
 from vcnb.local.node.layout import Attempt
 from vcnb.local.node.mounts import container_mounts, mount_variables
 from vcnb.local.node.probes import ProbeTarget
+from vcnb.local.node.runtimes import DEFAULT_TERMINATION_LOG
 from vcnb.local.node.services import NodeServices
 from vcnb.local.node.volumes import Volume
 from vcnb.store.protocol import Obj
@@ -45,8 +46,9 @@ class PodLaunch:
         """How to start an attempt of a container. Raises MissingObject."""
         env = self._environment(spec, attempt)
         cwd = self._cwd(spec)
-        mounts = container_mounts(spec, self._volumes(), env) if self._node.runtime.mounts else []
-        if self._node.runtime.mounts:
+        runtime = self._node.runtime.for_pod(self._draft())
+        mounts = container_mounts(spec, self._volumes(), env) if runtime.mounts else []
+        if runtime.mounts:
             mounts = [*self._node.own_mounts(self._namespace, spec, attempt), *mounts]
         return Launch(
             argv=command_line(spec, env),
@@ -54,15 +56,15 @@ class PodLaunch:
             cwd=cwd,
             directory=attempt.path,
             log=attempt.log,
-            room=self._node.runtime.room(self.hostname, mounts, cwd),
+            room=runtime.room(self.hostname, mounts, cwd),
         )
 
     def _cwd(self, spec: Mapping[str, Any]) -> str:
         return str(self._node.cwd / str(spec.get("workingDir") or ""))
 
     def _environment(self, spec: Mapping[str, Any], attempt: Attempt) -> dict[str, str]:
-        inside = self._node.runtime.mounts
-        log = str(spec.get("terminationMessagePath") or "/dev/termination-log")
+        inside = self._node.runtime.for_pod(self._draft()).mounts
+        log = str(spec.get("terminationMessagePath") or DEFAULT_TERMINATION_LOG)
         base = {
             **self._node.base_env,
             "PWD": self._cwd(spec),

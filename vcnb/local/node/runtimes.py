@@ -20,11 +20,21 @@ from typing import Literal, Protocol, TypeAlias
 from vcnb.errors import VcnbError
 from vcnb.local.node.launch import launcher_command
 from vcnb.local.node.rooms import Mount, room_command
+from vcnb.store.protocol import Obj
 
-__all__ = ["ProcessRuntime", "Runtime", "RuntimeName", "SandboxRuntime", "choose_runtime", "detect"]
+__all__ = [
+    "DEFAULT_TERMINATION_LOG",
+    "ProcessRuntime",
+    "Runtime",
+    "RuntimeName",
+    "SandboxRuntime",
+    "choose_runtime",
+    "detect",
+]
 
 RuntimeName: TypeAlias = Literal["process", "sandbox"]
 
+DEFAULT_TERMINATION_LOG = "/dev/termination-log"
 _TRIAL_SECONDS = 20
 
 
@@ -34,6 +44,10 @@ class Runtime(Protocol):
     name: RuntimeName
     mounts: bool
     """Whether containers have mounts, host names and an /etc/hosts of their own."""
+
+    def for_pod(self, pod: Obj) -> Runtime:
+        """How this pod runs."""
+        ...
 
     def room(self, hostname: str, mounts: Iterable[Mount], cwd: str) -> list[str] | None:
         """The command that builds the container's surroundings; None when it needs none."""
@@ -46,22 +60,46 @@ class ProcessRuntime:
     name: RuntimeName = "process"
     mounts = False
 
+    def for_pod(self, pod: Obj) -> Runtime:
+        return self
+
     def room(self, hostname: str, mounts: Iterable[Mount], cwd: str) -> list[str] | None:
         return None
 
 
 class SandboxRuntime:
-    """Containers live in bubblewrap sandboxes."""
+    """Containers live in bubblewrap sandboxes: those of every pod, or only of pods that need something of a sandbox.
+
+    A sandbox takes some 5 ms to build, and a pod without mounts and names gains little by it.
+    """
 
     name: RuntimeName = "sandbox"
     mounts = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, every_pod: bool = True) -> None:
+        self._every_pod = every_pod
         self._bwrap = shutil.which("bwrap") or "bwrap"
         self._holder = shutil.which("cat") or "/bin/cat"
 
+    def for_pod(self, pod: Obj) -> Runtime:
+        return self if self._every_pod or needs_sandbox(pod) else ProcessRuntime()
+
     def room(self, hostname: str, mounts: Iterable[Mount], cwd: str) -> list[str] | None:
         return room_command(self._bwrap, self._holder, hostname, _for_this_user(mounts), cwd)
+
+
+def needs_sandbox(pod: Obj) -> bool:
+    """Whether a pod asks for what a plain process cannot have: a host name, mounts, a file at a path of its own."""
+    spec = pod["spec"]
+    every = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    return bool(
+        spec.get("hostname")
+        or spec.get("subdomain")
+        or any(entry.get("volumeMounts") for entry in every)
+        or any(
+            entry.get("terminationMessagePath", DEFAULT_TERMINATION_LOG) != DEFAULT_TERMINATION_LOG for entry in every
+        )
+    )
 
 
 def _for_this_user(mounts: Iterable[Mount]) -> list[Mount]:
@@ -112,14 +150,19 @@ def detect() -> tuple[bool, str]:
 
 
 def choose_runtime(wanted: str | None) -> tuple[Runtime, str]:
-    """The runtime and the reason for it. None: the sandbox where it works. Raises VcnbError for one that does not work."""
+    """The runtime and the reason for it. Raises VcnbError for one that does not work here.
+
+    None: sandboxes where they work, for the pods that need one. ``sandbox``: for every pod.
+    """
     if wanted == "process":
         return ProcessRuntime(), "asked for"
     if wanted not in {None, "", "sandbox"}:
         raise VcnbError(f"there is no runtime {wanted!r} on this machine; choose sandbox or process")
     works, reason = detect()
+    if works and wanted:
+        return SandboxRuntime(), "asked for"
     if works:
-        return SandboxRuntime(), reason if not wanted else "asked for"
+        return SandboxRuntime(every_pod=False), f"{reason}; pods without mounts and host names are plain processes"
     if wanted:
         raise VcnbError(f"the sandbox runtime does not work here: {reason}; use runtime=process")
     return ProcessRuntime(), f"the sandbox does not work here: {reason}"

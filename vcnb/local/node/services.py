@@ -15,7 +15,7 @@ from vcnb.local.node.launch import Launcher
 from vcnb.local.node.layout import Attempt, Layout
 from vcnb.local.node.notices import Notices
 from vcnb.local.node.rooms import Mount
-from vcnb.local.node.runtimes import Runtime
+from vcnb.local.node.runtimes import DEFAULT_TERMINATION_LOG, Runtime
 from vcnb.resources.kinds import CONFIGMAP, PERSISTENTVOLUMECLAIM, SECRET
 from vcnb.store.informer import Informers
 from vcnb.store.protocol import Obj, ObjectStore
@@ -61,5 +61,5 @@ class NodeServices:
 
     def own_mounts(self, namespace: str, spec: Mapping[str, Any], attempt: Attempt) -> list[Mount]:
         """What every container has mounted beside its volumes: the names of other pods, and its termination log."""
-        log = str(spec.get("terminationMessagePath") or "/dev/termination-log")
+        log = str(spec.get("terminationMessagePath") or DEFAULT_TERMINATION_LOG)
         return [Mount("/etc/hosts", self.hosts.file(namespace), read_only=False), Mount(log, attempt.termination_log)]
