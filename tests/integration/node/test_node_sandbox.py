@@ -229,13 +229,13 @@ def test_ssh_from_the_master_to_a_worker_by_name(run_node, sandbox, tmp_path):
 
 
 def test_without_being_asked_only_pods_that_need_it_are_sandboxed(run_node, sandbox):
-    """pid 1 of a sandbox is bubblewrap; of a plain process it is the machine's own init."""
+    """A sandbox has a pid namespace of its own, a plain process is in this one's."""
     show = ("readlink", "/proc/self/ns/pid")
+    own = str(Path("/proc/self/ns/pid").readlink())
 
     async def scenario(node):
         assert node.agent.runtime_name == "sandbox"
         await node.run("plain", *show)
-        own = str(Path("/proc/self/ns/pid").readlink())
         assert node.log("plain").strip() == own
         await node.run("named", *show, hostname="named", subdomain="j")
         mounts = {"volumeMounts": [{"name": "v", "mountPath": "/data"}]}
