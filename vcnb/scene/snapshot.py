@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from vcnb.store.protocol import Obj
 
-__all__ = ["JobSnapshot", "pod_order"]
+__all__ = ["ClusterSnapshot", "JobSnapshot", "pod_order"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,18 @@ class JobSnapshot:
     attempt_logs: dict[str, str] = field(default_factory=dict)
     why: str = ""
     log: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ClusterSnapshot:
+    """A whole cluster. ``used``: by node, the requests of the pods bound to it, and how many they are (``pods``)."""
+
+    url: str
+    nodes: Sequence[Obj] = ()
+    queues: Sequence[Obj] = ()
+    jobs: Sequence[Obj] = ()
+    used: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    now: float = 0.0
 
 
 def pod_order(job: Obj) -> Callable[[Obj], tuple[int, int, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from vcnb.clock import parse_time
 
-__all__ = ["COLOURS", "MARKS", "Mark", "TIMES", "age", "badge", "mark", "seconds_of", "span"]
+__all__ = ["COLOURS", "MARKS", "TIMES", "Mark", "age", "badge", "mark", "seconds_of", "span"]
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
