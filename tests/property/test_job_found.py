@@ -47,3 +47,15 @@ def test_a_pending_pod_that_the_controller_removes_fires_no_timer(default: Scene
 
     assert default.terminating == ["b-0"]
     assert default.phase == "Running"
+
+
+def test_a_failed_pod_that_was_removed_while_the_controllers_were_away_was_not_evicted(default: Scene):
+    default.boot("a*1", "b*1(min 0)", policies=["PodEvicted->AbortJob"])
+    default.fail("b-0")
+    default.sim.stop_controllers()
+    default.delete("b-0")
+
+    default.sim.start_controllers()
+
+    assert default.phase == "Running"
+    assert default.kept == ["a-0", "b-0"]

@@ -108,8 +108,14 @@ def _take(world: World, step: Step) -> None:
 
 
 def _shown(world: World) -> dict[str, Any]:
-    """What a person sees, but for how often a job was killed in order to get there."""
+    """What a person sees, but for how often a job was killed in order to get there.
+
+    Controllers that die before they have removed the PodGroup of a restarted job keep it: it is admitted already, where
+    a new one would be admitted again.
+    """
     seen = observe.see(world.store, NAMESPACE)
+    for group in seen["podgroups"].values():
+        group.pop("phase", None)
     for pod in seen["pods"].values():
         pod.pop("version", None)
     return seen

@@ -61,8 +61,11 @@ def _of_task(info: JobInfo, task: Task, counted: Mapping[str, int], going: int, 
     succeeded = counted.get(PodPhase.SUCCEEDED.value, 0) - known_lost
     succeeded -= sum(1 for pod in there if phase_of_pod(pod) == PodPhase.SUCCEEDED)
     succeeded = max(0, min(succeeded, fewer, len(missing)))
+    failed = counted.get(PodPhase.FAILED.value, 0)
+    failed -= sum(1 for pod in there if phase_of_pod(pod) == PodPhase.FAILED)
+    failed = max(0, min(failed, fewer - succeeded, len(missing) - succeeded))  # had finished: nobody was evicted
     taken = max(0, min(going, len(missing) - max(fewer, 0)))
-    evicted = max(0, min(max(fewer, 0) - succeeded + taken, len(missing) - succeeded))
+    evicted = max(0, min(max(fewer, 0) - succeeded - failed + taken, len(missing) - succeeded - failed))
     lost.evicted += [(task.name, index) for index in missing[:evicted]]
     lost.succeeded += [(task.name, index) for index in missing[evicted : evicted + succeeded]]
     return going - taken
