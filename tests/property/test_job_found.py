@@ -59,3 +59,15 @@ def test_a_failed_pod_that_was_removed_while_the_controllers_were_away_was_not_e
 
     assert default.phase == "Running"
     assert default.kept == ["a-0", "b-0"]
+
+
+def test_a_pod_that_exits_well_because_it_was_told_to_has_not_succeeded_also_after_a_restart(default: Scene):
+    default.boot("a*1")
+    default.delete("a-0")
+    default.sim.stop_controllers()
+    default.succeed("a-0")
+
+    default.sim.start_controllers()
+
+    assert default.phase == "Running"
+    assert default.counts == {"T": 1}

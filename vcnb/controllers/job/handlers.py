@@ -310,8 +310,13 @@ class Handlers:
 
 
 def _note_evicting(info: JobInfo, identity: PodIdentity, pod: Obj) -> None:
-    """Remember that a pod was asked to go before it had finished; it may well say Succeeded on its way out."""
-    if pod["metadata"].get("deletionTimestamp") and not events.is_finished(pod):
+    """Remember that a pod was asked to go before it had finished; it may well say Succeeded on its way out.
+
+    A pod that has finished is given no grace, so one that has some was asked before.
+    """
+    metadata = pod["metadata"]
+    given_grace = bool(metadata.get("deletionGracePeriodSeconds"))
+    if metadata.get("deletionTimestamp") and (given_grace or not events.is_finished(pod)):
         info.evicting.add(identity.uid)
 
 
