@@ -1,7 +1,8 @@
 """Deletes finished Jobs when their time to live is over.
 
 ``spec.ttlSecondsAfterFinished`` counts from the transition into Completed, Failed or Terminated. An Aborted job is
-parked, not finished, and never qualifies.
+parked, not finished, and never qualifies. A job that a flow made stays, whatever its time, until the flow has ended (not
+upstream): the flow may not have seen yet how it ended.
 
 Source: Volcano garbage collector controller (``gc-controller``).
 """
@@ -12,12 +13,15 @@ import logging
 from typing import Final
 
 from vcnb.clock import parse_time
+from vcnb.controllers.flow.naming import BY_FLOW, flow_owner, index_by_flow
+from vcnb.controllers.flow.status import phase_of as flow_phase
 from vcnb.controllers.runtime.context import Context
 from vcnb.controllers.runtime.queue import WorkQueue
 from vcnb.controllers.runtime.workers import Workers
 from vcnb.errors import NotFound, VcnbError
-from vcnb.resources.kinds import JOB
-from vcnb.resources.phases import FINISHED
+from vcnb.resources.kinds import JOB, JOBFLOW
+from vcnb.resources.phases import FINISHED, FLOW_FINISHED
+from vcnb.store.informer import Informer
 from vcnb.store.protocol import Obj
 
 __all__ = ["TtlController", "expires_at"]
@@ -52,7 +56,12 @@ class TtlController:
         self._jobs = ctx.informers[JOB]
         self._queue: WorkQueue[tuple[str, str]] = WorkQueue(ctx.clock)
         self._workers = Workers("ttl", [self._queue], self._process)
-        self._unsubscribe = self._jobs.subscribe(added=self._seen, updated=lambda _, job: self._seen(job))
+        self._unsubscribe = [self._jobs.subscribe(added=self._seen, updated=lambda _, job: self._seen(job))]
+        self._flows: Informer | None = None
+        if ctx.compat != "strict":
+            self._flows = ctx.informers[JOBFLOW]
+            index_by_flow(self._jobs)
+            self._unsubscribe.append(self._flows.subscribe(updated=self._flow_moved, deleted=self._flow_ended))
 
     def _seen(self, job: Obj) -> None:
         spec = job.get("spec") or {}
@@ -62,11 +71,30 @@ class TtlController:
             metadata = job["metadata"]
             self._queue.add((metadata.get("namespace") or "", metadata["name"]))
 
+    def _flow_moved(self, old: Obj, flow: Obj) -> None:
+        if flow_phase(flow) in FLOW_FINISHED and flow_phase(old) not in FLOW_FINISHED:
+            self._flow_ended(flow)
+
+    def _flow_ended(self, flow: Obj) -> None:
+        for job in self._jobs.by_index(BY_FLOW, flow["metadata"]["uid"]):
+            self._seen(job)
+
+    def _is_needed(self, job: Obj) -> bool:
+        """Whether a flow that goes on has made the job."""
+        owner = flow_owner(job)
+        if self._flows is None or owner is None:
+            return False
+        flow = self._flows.get(str(owner.get("name")), job["metadata"].get("namespace") or "")
+        return (
+            flow is not None and flow["metadata"]["uid"] == owner.get("uid") and flow_phase(flow) not in FLOW_FINISHED
+        )
+
     async def start(self) -> None:
         self._workers.start()
 
     async def stop(self) -> None:
-        self._unsubscribe()
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
         await self._workers.stop()
 
     async def _process(self, item: tuple[str, str]) -> None:
@@ -84,7 +112,7 @@ class TtlController:
         job = self._jobs.get(item[1], item[0])
         if job is None or self._left(item, job) is not None:
             return
-        if expires_at(job) is None:
+        if expires_at(job) is None or self._is_needed(job):
             return
         # The local view may be behind: only what the store says now counts.
         live = await self._ctx.store.get(JOB, item[1], item[0])

@@ -244,3 +244,26 @@ def test_every_created_job_is_told(scene: FlowScene):
     scene.finish("a")
 
     assert scene.events("Created") == ["create a job named f-a!", "create a job named f-b!"]
+
+
+def test_the_time_to_live_of_a_job_begins_with_the_end_of_its_flow(default: FlowScene):
+    default.submit(template("a", ttlSecondsAfterFinished=10))
+    default.flow("a", "b<a")
+    default.finish("a")
+    default.wait(100)
+    assert default.jobs == "a b"
+
+    default.finish("b")
+    default.wait(1)
+
+    assert (default.jobs, default.phase, default.listed("completedJobs")) == ("b", "Succeed", "a b")
+
+
+def test_upstream_a_job_goes_while_its_flow_runs(strict: FlowScene):
+    strict.submit(template("a", ttlSecondsAfterFinished=10))
+    strict.flow("a", "b<a")
+    strict.finish("a")
+
+    strict.wait(100)
+
+    assert strict.jobs == "b"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from vcnb.controllers.flow.cachejobs import CacheJobs, CacheJobState, CachePhase
-from vcnb.controllers.flow.naming import flow_uid
+from vcnb.controllers.flow.naming import BY_FLOW, flow_uid, index_by_flow
 from vcnb.controllers.flow.prober import Prober, run_round
 from vcnb.controllers.flow.probing import probed
 from vcnb.controllers.flow.progress import Progress
@@ -21,12 +21,9 @@ from vcnb.resources.kinds import COMMAND, JOB
 from vcnb.resources.phases import FlowPhase, JobAction, NodePhase
 from vcnb.store.protocol import Obj
 
-__all__ = ["BY_FLOW", "Actions"]
+__all__ = ["Actions"]
 
 _log = logging.getLogger(__name__)
-
-BY_FLOW: Final = "flow-uid"
-"""Index of jobs by the uid of the JobFlow that controls them."""
 
 _QUICKEST: Final = 0.1
 _SLOWEST: Final = 60.0
@@ -51,7 +48,7 @@ class Actions:
         self._cache = cache
         self._enqueue = enqueue
         self._jobs = ctx.informers[JOB]
-        self._jobs.add_index(BY_FLOW, lambda job: (uid,) if (uid := flow_uid(job)) else ())
+        index_by_flow(self._jobs)
         self._tasks: set[asyncio.Task[None]] = set()
         self.awaited: dict[tuple[str, str], set[FlowKey]] = {}
 

@@ -13,13 +13,13 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from vcnb.controllers.flow.actions import BY_FLOW, Actions
+from vcnb.controllers.flow.actions import Actions
 from vcnb.controllers.flow.advance import advance
 from vcnb.controllers.flow.cachejobs import CacheJobs
 from vcnb.controllers.flow.commands import FlowCommands
 from vcnb.controllers.flow.deletion import Deletion
 from vcnb.controllers.flow.metrics import FlowMetrics
-from vcnb.controllers.flow.naming import FINALIZER, flow_owner, flow_uid
+from vcnb.controllers.flow.naming import BY_FLOW, FINALIZER, flow_owner, flow_uid
 from vcnb.controllers.flow.prober import Prober
 from vcnb.controllers.flow.progress import Progress
 from vcnb.controllers.flow.run import FlowKey, FlowRun

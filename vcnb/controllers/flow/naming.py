@@ -10,9 +10,13 @@ from typing import Any, Final
 
 from vcnb.resources import names
 from vcnb.resources.kinds import JOBFLOW
+from vcnb.store.informer import Informer
 from vcnb.store.protocol import Obj
 
 __all__ = ["FINALIZER", "created_by", "flow_owner", "flow_uid", "job_name", "owner_of", "split_created_by"]
+
+BY_FLOW: Final = "flow-uid"
+"""Index of jobs by the uid of the JobFlow that controls them (see ``index_by_flow``)."""
 
 FINALIZER: Final = "vcnb/jobflow"
 """Keeps a flow that is deleted until its jobs are gone."""
@@ -65,3 +69,8 @@ def flow_uid(job: Obj) -> str:
     """The uid of the JobFlow that controls a job; empty when none does."""
     owner = flow_owner(job)
     return str(owner.get("uid") or "") if owner is not None else ""
+
+
+def index_by_flow(jobs: Informer) -> None:
+    """Have the jobs indexed by the flow that controls them, as ``BY_FLOW``."""
+    jobs.add_index(BY_FLOW, lambda job: (uid,) if (uid := flow_uid(job)) else ())

@@ -15,6 +15,7 @@ from vcnb.local.node.probes import ProbeTarget
 from vcnb.local.node.runtimes import DEFAULT_TERMINATION_LOG
 from vcnb.local.node.services import NodeServices
 from vcnb.local.node.volumes import Volume
+from vcnb.resources import names
 from vcnb.store.protocol import Obj
 
 __all__ = ["PodLaunch"]
@@ -65,12 +66,14 @@ class PodLaunch:
     def _environment(self, spec: Mapping[str, Any], attempt: Attempt) -> dict[str, str]:
         inside = self._node.runtime.for_pod(self._draft()).mounts
         log = str(spec.get("terminationMessagePath") or DEFAULT_TERMINATION_LOG)
+        message_file = log if inside else str(attempt.termination_log)
         base = {
             **self._node.base_env,
             "PWD": self._cwd(spec),
             "HOSTNAME": self.hostname,
             "VCNB_POD_IP": self._address,
-            "VCNB_TERMINATION_LOG": log if inside else str(attempt.termination_log),
+            "VCNB_TERMINATION_LOG": message_file,
+            names.ENV_OUTPUT_FILE: message_file,  # where a flow reads its nodes' outputs
             **({} if inside else mount_variables(spec, self._volumes())),
         }
         return container_environment(self._draft(), spec, self._node.sources(self._namespace), base)
