@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=100)
     options = parser.parse_args()
-    for runtime in ("process", "sandbox"):
+    for runtime in (None, "process", "sandbox"):
         started, whole = [], []
         with vcnb.connect("memory://", runtime=runtime) as cluster:
             for number in range(options.jobs):
@@ -42,7 +42,7 @@ def main() -> None:
                 started.append(parse_time(status["startedAt"]) - began)
                 job.delete()
         print(
-            f"{runtime:8} submit -> process running: p50 {statistics.median(started) * 1000:.1f} ms, "
+            f"{runtime or "default":8} submit -> process running: p50 {statistics.median(started) * 1000:.1f} ms, "
             f"p95 {quantile(started, 0.95) * 1000:.1f} ms; submit -> wait() returned: "
             f"p50 {statistics.median(whole) * 1000:.1f} ms"
         )
