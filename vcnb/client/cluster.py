@@ -63,6 +63,7 @@ class Cluster:
         if self.simulated:
             _ = self.simulator
         self._logs = Logs(self._engine)
+        self._views: set[Any] = set()
         atexit.register(_close_at_exit, weakref.ref(self))
 
     # -- objects in ------------------------------------------------------------------------------------------------
@@ -310,6 +311,15 @@ class Cluster:
 
     status, status_async = twins(_status)
 
+    def dashboard(self) -> Any:
+        """A widget of nodes, queues and jobs that keeps itself up to date; a job opens when it is clicked. ``.close()``.
+
+        Raises VcnbError when ipywidgets or anywidget are not installed.
+        """
+        from vcnb.client.views import dashboard
+
+        return dashboard(self)
+
     def time(self) -> float:
         """The cluster's time, in seconds since the epoch."""
         return self._engine.clock.time()
@@ -360,6 +370,9 @@ class Cluster:
         """
         if self.closed:
             return
+        for view in tuple(self._views):  # what is shown stays as it is now
+            with contextlib.suppress(Exception):
+                view.settle()
         try:
             if self.simulated:
                 self._bridge.run(self.simulator.close())

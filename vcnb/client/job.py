@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from vcnb.client.bridge import twins
@@ -353,6 +354,16 @@ class JobHandle(Handle):
             rows.extend({**where, **row} for line in text.splitlines() if (row := _json_object(line)) is not None)
         return rows
 
+    def view(self) -> Any:
+        """A widget that shows the job, with buttons and output, and keeps itself up to date; ``.close()`` takes it away.
+
+        When the job has ended, its static form takes the widget's place in the notebook. Raises VcnbError when ipywidgets
+        or anywidget are not installed.
+        """
+        from vcnb.client.views import job_view
+
+        return job_view(self)
+
     def timeline(self) -> Any:
         """A plotly figure: the job's phases and each pod's life on one time axis."""
         from vcnb.client.figures import timeline
@@ -360,9 +371,14 @@ class JobHandle(Handle):
         return timeline(self._bridge.run(self._situation()))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from vcnb.client.why import why
         from vcnb.scene.job import html, text
 
-        situation = self._bridge.run(self._situation()) if not self._cluster.closed else JobSnapshot(self._seen)
+        if self._cluster.closed:
+            situation = JobSnapshot(self._seen)
+        else:
+            situation = self._bridge.run(self._situation())
+            situation = replace(situation, why=why(situation))
         return {"text/plain": text(situation), "text/html": html(situation)}
 
     def __repr__(self) -> str:

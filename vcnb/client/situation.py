@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vcnb.resources import kinds
-from vcnb.scene.snapshot import JobSnapshot, pod_order
+from vcnb.resources.quantity import Quantity
+from vcnb.resources.views import PodView
+from vcnb.scene.snapshot import ClusterSnapshot, JobSnapshot, pod_order
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
     from vcnb.client.cluster import Cluster
 
-__all__ = ["gather"]
+__all__ = ["gather", "gather_cluster"]
 
 
 async def gather(cluster: Cluster, job: Obj) -> JobSnapshot:
@@ -46,4 +48,25 @@ async def gather(cluster: Cluster, job: Obj) -> JobSnapshot:
         claims=[claim["metadata"]["name"] for claim in store.peek_all(kinds.PERSISTENTVOLUMECLAIM, namespace)],
         facts=cluster._facts(group),  # noqa: SLF001
         now=cluster._engine.clock.time(),  # noqa: SLF001
+    )
+
+
+async def gather_cluster(cluster: Cluster) -> ClusterSnapshot:
+    """The whole cluster as it is now. Runs on the cluster's loop."""
+    store = cluster._store  # noqa: SLF001 - gathering is a part of the cluster
+    totals: dict[str, dict[str, Quantity]] = {}
+    for pod in store.peek_all(kinds.POD):
+        view, node = PodView(pod), str(pod.get("spec", {}).get("nodeName") or "")
+        if not node or view.phase in ("Succeeded", "Failed"):
+            continue
+        used = totals.setdefault(node, {})
+        for name, amount in {**view.requests(), "pods": Quantity.parse(1)}.items():
+            used[name] = used[name] + amount if name in used else amount
+    return ClusterSnapshot(
+        url=cluster.url,
+        nodes=store.peek_all(kinds.NODE),
+        queues=store.peek_all(kinds.QUEUE),
+        jobs=store.peek_all(kinds.JOB),
+        used={node: {name: str(amount) for name, amount in used.items()} for node, used in totals.items()},
+        now=cluster.time(),
     )

@@ -8,15 +8,17 @@ Jupyter's execute request).
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias, get_args
 
 from vcnb.errors import VcnbError
 
-__all__ = ["FrontEnd", "front_end", "set_front_end"]
+__all__ = ["FrontEnd", "front_end", "set_front_end", "set_widgets", "widgets_wanted"]
 
 FrontEnd: TypeAlias = Literal["live", "static", "none"]
 
 _chosen: FrontEnd | None = None
+_widgets: bool | None = None
 
 
 def set_front_end(value: str) -> None:
@@ -48,3 +50,21 @@ def _may_ask(kernel: Any) -> bool:
         return bool(kernel.get_parent("shell")["content"]["allow_stdin"])
     except (AttributeError, KeyError, TypeError):
         return False
+
+
+def set_widgets(value: str) -> None:
+    """``on``, ``off``, or ``auto``: on where ipywidgets and anywidget are installed."""
+    global _widgets  # noqa: PLW0603 - as above
+    if value not in ("on", "off", "auto"):
+        raise VcnbError(f"widgets={value} is not known; possible: auto, on, off")
+    _widgets = None if value == "auto" else value == "on"
+
+
+def widgets_wanted() -> bool:
+    """Whether live views are widgets: ``VCNB_WIDGETS=on|off`` or ``%vcnb config widgets=``, else whether they can be."""
+    if _widgets is not None:
+        return _widgets
+    asked = os.environ.get("VCNB_WIDGETS", "")
+    if asked in ("on", "off"):
+        return asked == "on"
+    return all(find_spec(name) is not None for name in ("anywidget", "ipywidgets"))

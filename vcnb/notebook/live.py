@@ -1,75 +1,24 @@
 """Live views: a displayed job that keeps itself up to date while it runs, and stands still when it has ended.
 
-A view is one display with an id; updating it replaces the output in the cell that showed it, in every front end, without
-JavaScript. One daemon thread renders and sends all views, so that neither the kernel's thread nor the cluster's loop waits for
-a front end. A view is sent at most ten times a second; what changes in between is left out, but the last state is always sent.
+Where a front end runs widgets, a job is shown by one, with buttons and output (``vcnb.notebook.widget``). Else a view is one
+display with an id; updating it replaces the output in the cell that showed it, in every front end, without JavaScript. One thread
+renders and sends all views (``vcnb.notebook.painter``), so that neither the kernel's thread nor the cluster's loop waits for a
+front end.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from vcnb.client.job import ENDED, JobHandle
 from vcnb.errors import VcnbError
+from vcnb.notebook.frontend import widgets_wanted
+from vcnb.notebook.painter import PAINTER
 from vcnb.resources import kinds
 from vcnb.store.protocol import Obj
 
-__all__ = ["LiveView", "show"]
-
-MIN_SECONDS = 0.1
-
-
-class Painter:
-    """The thread that sends views. It sleeps until one is dirty, and ends when there is none left to follow."""
-
-    def __init__(self) -> None:
-        self._views: set[LiveView] = set()
-        self._dirty: set[LiveView] = set()
-        self._wake = threading.Condition()
-        self._thread: threading.Thread | None = None
-
-    def follow(self, view: LiveView) -> None:
-        with self._wake:
-            self._views.add(view)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._paint, name="vcnb-views", daemon=True)
-                self._thread.start()
-
-    def leave(self, view: LiveView) -> None:
-        with self._wake:
-            self._views.discard(view)
-            self._dirty.discard(view)
-            self._wake.notify()
-
-    def dirty(self, view: LiveView) -> None:
-        """Called from the cluster's loop: never blocks for longer than a set insertion."""
-        with self._wake:
-            if view in self._views:
-                self._dirty.add(view)
-                self._wake.notify()
-
-    def _paint(self) -> None:
-        while True:
-            with self._wake:
-                while self._views and not self._dirty:
-                    self._wake.wait()
-                if not self._views:
-                    self._thread = None
-                    return
-                due, self._dirty = self._dirty, set()
-            began = time.monotonic()
-            for view in due:
-                view.paint()
-            with self._wake:
-                left = MIN_SECONDS - (time.monotonic() - began)
-                if left > 0 and self._views:
-                    self._wake.wait_for(lambda: not self._views, timeout=left)
-
-
-PAINTER = Painter()
+__all__ = ["PAINTER", "LiveView", "show"]
 
 
 class LiveView:
@@ -122,8 +71,13 @@ class LiveView:
             self._job._bridge.call(lambda: [end() for end in stop])  # noqa: SLF001
 
 
-def show(job: JobHandle) -> LiveView:
-    """Display a job that keeps itself up to date."""
-    from IPython.display import display
+def show(job: JobHandle) -> Any:
+    """Display a job that keeps itself up to date; returns what can be closed."""
+    import IPython.display
 
-    return LiveView(job, display)
+    display: Callable[..., Any] = IPython.display.display
+    if not widgets_wanted():
+        return LiveView(job, display)
+    view = job.view()
+    display(view)
+    return view

@@ -50,7 +50,8 @@ class VcnbMagics(Magics):
         %vcnb connect [URL]     embedded://name, memory:// ...; without a URL the default cluster
         %vcnb status            what it runs on, what is in use, jobs by phase
         %vcnb queues            the queues
-        %vcnb config [frontend=live|static|none|auto]
+        %vcnb dashboard         nodes, queues and jobs, kept up to date
+        %vcnb config [frontend=live|static|none|auto] [widgets=on|off|auto]
         %vcnb nest              allow asyncio.run() in cells, where that is safe
         """
         return self._dispatch("vcnb", line, settings.VERBS)

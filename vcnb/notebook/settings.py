@@ -1,4 +1,4 @@
-"""The verbs of ``%vcnb``: connect, status, queues, config, nest."""
+"""The verbs of ``%vcnb``: connect, status, queues, dashboard, config, nest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from IPython.core.error import UsageError
 from vcnb.client.connect import connect
 from vcnb.notebook.arguments import Parser, key_values
 from vcnb.notebook.current import current, set_current
-from vcnb.notebook.frontend import front_end, set_front_end
+from vcnb.notebook.frontend import front_end, set_front_end, set_widgets, widgets_wanted
 
 __all__ = ["VERBS"]
 
@@ -35,15 +35,25 @@ def _queues(_shell: Any, words: Sequence[str]) -> Any:
     return current().queues
 
 
+_SETTINGS: dict[str, Callable[[str], None]] = {"frontend": set_front_end, "widgets": set_widgets}
+
+
 def _config(shell: Any, words: Sequence[str]) -> None:
     parser = Parser("%vcnb config", "Show or change settings of this notebook.")
-    parser.add_argument("settings", nargs="*", metavar="NAME=VALUE", help="frontend=live|static|none|auto")
+    parser.add_argument(
+        "settings", nargs="*", metavar="NAME=VALUE", help="frontend=live|static|none|auto, widgets=on|off|auto"
+    )
     options = parser.parse_args(words)
     for key, value in key_values(options.settings, "%vcnb config").items():
-        if key != "frontend":
-            raise UsageError(f"%vcnb config: unknown setting {key!r}; there is: frontend")
-        set_front_end(value)
-    print(f"frontend={front_end(shell)}")  # noqa: T201 - what was asked for
+        if key not in _SETTINGS:
+            raise UsageError(f"%vcnb config: unknown setting {key!r}; there are: {', '.join(_SETTINGS)}")
+        _SETTINGS[key](value)
+    print(f"frontend={front_end(shell)} widgets={'on' if widgets_wanted() else 'off'}")  # noqa: T201 - what was asked for
+
+
+def _dashboard(_shell: Any, words: Sequence[str]) -> Any:
+    Parser("%vcnb dashboard", "Nodes, queues and jobs, kept up to date.").parse_args(words)
+    return current().dashboard()
 
 
 def _nest(_shell: Any, words: Sequence[str]) -> None:
@@ -57,6 +67,7 @@ VERBS: dict[str, Callable[[Any, Sequence[str]], Any]] = {
     "connect": _connect,
     "status": _status,
     "queues": _queues,
+    "dashboard": _dashboard,
     "config": _config,
     "nest": _nest,
 }

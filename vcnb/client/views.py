@@ -1,0 +1,35 @@
+"""From objects to their live views. The notebook's part is imported when a view is asked for, and not before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vcnb.errors import VcnbError
+
+if TYPE_CHECKING:
+    from vcnb.client.cluster import Cluster
+    from vcnb.client.job import JobHandle
+
+__all__ = ["dashboard", "job_view"]
+
+_MISSING = "a live view needs ipywidgets and anywidget: pip install ipywidgets anywidget"
+
+
+def job_view(job: JobHandle) -> Any:
+    """The widget of a job."""
+    try:
+        from vcnb.notebook.widget.job import JobView
+        from vcnb.notebook.widget.scene import opened
+    except ImportError as error:
+        raise VcnbError(f"{_MISSING} ({error})") from None
+    return opened(JobView, job)
+
+
+def dashboard(cluster: Cluster) -> Any:
+    """The widget of a cluster."""
+    try:
+        from vcnb.notebook.widget.dashboard import Dashboard
+        from vcnb.notebook.widget.scene import opened
+    except ImportError as error:
+        raise VcnbError(f"{_MISSING} ({error})") from None
+    return opened(Dashboard, cluster)
