@@ -71,3 +71,15 @@ def test_a_pod_that_exits_well_because_it_was_told_to_has_not_succeeded_also_aft
 
     assert default.phase == "Running"
     assert default.counts == {"T": 1}
+
+
+def test_a_delay_after_a_failure_outlives_the_failed_pod_and_the_controllers(default: Scene):
+    default.boot("a*2", policies=["PodFailed->AbortJob 10s"], MA=1)
+    default.fail("a-0")
+    default.sim.stop_controllers()
+    default.delete("a-0")
+    default.sim.start_controllers()
+
+    default.wait(10)
+
+    assert default.phase == "Aborting"

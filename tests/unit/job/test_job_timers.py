@@ -213,7 +213,6 @@ def test_stopping_cancels_everything():
 def test_only_what_pods_do_not_tell_is_noted():
     waiting = Waiting()
     waiting.register("PodPending", "AbortJob", "w-0")
-    waiting.register("PodFailed", "AbortJob", "w-1")
     assert (waiting.delays.note("ns/j"), waiting.delays.changed) == ("", set())
     waiting.register("PodEvicted", "RestartPartition", "w-2", partition_id="4", delay=90)
 

@@ -21,9 +21,9 @@ from vcnb.store.protocol import Obj
 __all__ = ["ANNOTATION", "DelayedAction", "DelayedActions", "noted_actions"]
 
 ANNOTATION: Final = "vcnb/delayed-actions"
-"""Annotation of a Job: its delayed actions that cannot be told from its pods, so that a restarted controller goes on."""
+"""Annotation of a Job: its delayed actions that cannot (always) be told from its pods, so that a restarted controller goes on."""
 
-_TOLD_BY_PODS: Final = frozenset({JobEvent.POD_PENDING, JobEvent.POD_FAILED})
+_TOLD_BY_PODS: Final = frozenset({JobEvent.POD_PENDING})  # a failed pod may be removed while the action waits
 _ENDED_BY_RUNNING: Final = frozenset({JobEvent.POD_FAILED, JobEvent.POD_EVICTED})
 
 
