@@ -24,6 +24,7 @@ from vcnb.errors import (
     ClusterClosed,
     Conflict,
     Expired,
+    FlowFailed,
     Forbidden,
     InternalError,
     InvalidObject,
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
     from vcnb.client.cluster import Cluster
     from vcnb.client.connect import connect
+    from vcnb.client.flow import FlowHandle
+    from vcnb.client.flows.builder import Flow
+    from vcnb.client.flows.convert import job_from_template, template_from_job
     from vcnb.client.functions.glue import glue
     from vcnb.client.job import JobHandle
     from vcnb.resources.builders import Job, JobTemplate, Policy, Queue, Task
@@ -59,6 +63,9 @@ __all__ = [
     "ClusterClosed",
     "Conflict",
     "Expired",
+    "Flow",
+    "FlowFailed",
+    "FlowHandle",
     "Forbidden",
     "InternalError",
     "InvalidObject",
@@ -81,10 +88,14 @@ __all__ = [
     "__version__",
     "connect",
     "glue",
+    "job_from_template",
+    "template_from_job",
 ]
 
 _LAZY = {
     "Cluster": "vcnb.client.cluster",
+    "Flow": "vcnb.client.flows.builder",
+    "FlowHandle": "vcnb.client.flow",
     "JobHandle": "vcnb.client.job",
     "connect": "vcnb.client.connect",
     "glue": "vcnb.client.functions.glue",
@@ -93,6 +104,8 @@ _LAZY = {
     "Policy": "vcnb.resources.builders",
     "Queue": "vcnb.resources.builders",
     "Task": "vcnb.resources.builders",
+    "job_from_template": "vcnb.client.flows.convert",
+    "template_from_job": "vcnb.client.flows.convert",
 }
 
 

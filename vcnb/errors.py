@@ -12,6 +12,7 @@
     │   ├── ServerTimeout    504, nothing is known about the outcome
     │   └── InternalError    500
     ├── JobFailed            a waited-for job ended in Failed, Terminated or Aborted
+    │   ├── FlowFailed       a waited-for flow ended in Failed; ``.nodes`` names the nodes that failed
     │   ├── CallFailed       a call in a pod ended without an exception of its own to raise
     │   └── NotebookFailed   a notebook that ran as a job failed; ``.cell``, ``.ename``, ``.evalue``, ``.path``
     ├── PayloadError         a function, its arguments or a notebook cannot be sent to the pods
@@ -38,6 +39,7 @@ __all__ = [
     "ClusterClosed",
     "Conflict",
     "Expired",
+    "FlowFailed",
     "Forbidden",
     "InternalError",
     "InvalidObject",
@@ -165,6 +167,16 @@ class JobFailed(VcnbError):
         self.phase = phase
         self.why = why
         super().__init__(message)
+
+
+class FlowFailed(JobFailed):
+    """A flow that was waited for ended in Failed; ``nodes`` names the nodes that failed, ``why`` says why."""
+
+    def __init__(
+        self, message: str, *, name: str = "", phase: str = "", why: str = "", nodes: tuple[str, ...] = ()
+    ) -> None:
+        self.nodes = nodes
+        super().__init__(message, name=name, phase=phase, why=why)
 
 
 class CallFailed(JobFailed):

@@ -16,6 +16,8 @@ from vcnb.client.changes import Changes
 from vcnb.client.collection import Collection
 from vcnb.client.documents import Checked, Source, check_all, read
 from vcnb.client.engine import Engine
+from vcnb.client.flow import FlowHandle
+from vcnb.client.flows.submission import has_flow, submit_flows
 from vcnb.client.functions.attention import Attention
 from vcnb.client.functions.handles import job_handle
 from vcnb.client.handles import Handle, PodHandle, QueueHandle
@@ -71,9 +73,11 @@ class Cluster:
     async def _submit(self, source: Source, namespace: str | None = None) -> Any:
         """Create objects. One document gives its handle, several give a list; all are checked before one is stored.
 
-        ``source``: a path, YAML or JSON text, a dict, a ``vcnb.Job``, or several. Raises InvalidObject with every
+        ``source``: a path, YAML or JSON text, a dict, a ``vcnb.Job``, a ``vcnb.Flow``, or several. Raises InvalidObject with every
         problem (path, line, message), AlreadyExists, Forbidden.
         """
+        if has_flow(source):
+            return await submit_flows(self, source, namespace)
         checked = check_all(read(source), self._store, namespace)
         for item in checked:
             self._refuse_existing(item)
@@ -183,6 +187,8 @@ class Cluster:
         kind = kind_of(obj)
         if kind == kinds.JOB:
             return job_handle(self, obj, warnings)
+        if kind == kinds.JOBFLOW:
+            return FlowHandle(self, kind, obj, warnings)
         if kind == kinds.QUEUE:
             return QueueHandle(self, kind, obj, warnings)
         if kind == kinds.POD:
@@ -212,10 +218,10 @@ class Cluster:
         """Pods."""
         return Collection(self, kinds.POD, lambda obj: PodHandle(self, kinds.POD, obj))
 
-    @property
-    def flows(self) -> Collection[Any]:
+    @functools.cached_property
+    def flows(self) -> Collection[FlowHandle]:
         """JobFlows."""
-        return self.objects(kinds.JOBFLOW)
+        return Collection(self, kinds.JOBFLOW, lambda obj: FlowHandle(self, kinds.JOBFLOW, obj))
 
     @property
     def templates(self) -> Collection[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from vcnb.clock import parse_time
 from vcnb.store.protocol import Obj
 
-__all__ = ["COUNTERS", "EventRecord", "JobState", "PhaseRecord", "event_record", "phase_history"]
+__all__ = ["COUNTERS", "EventRecord", "FlowState", "JobState", "PhaseRecord", "event_record", "phase_history"]
 
 COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
@@ -32,6 +32,15 @@ class JobState:
 
     phase: str
     counters: Mapping[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FlowState:
+    """A flow at one moment: its phase, the phase of every node, and seconds since it was created."""
+
+    phase: str
+    nodes: Mapping[str, str]
     seconds: float
 
 

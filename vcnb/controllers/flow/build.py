@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from vcnb.admission.jobpatch import apply_patch
 from vcnb.controllers.flow.convert import job_from_template
-from vcnb.controllers.flow.expressions import fill
+from vcnb.controllers.flow.expressions import as_text, fill
 from vcnb.controllers.flow.naming import created_by, owner_of
 from vcnb.controllers.flow.spec import FlowSpec, Node
 from vcnb.resources import names
@@ -62,7 +62,7 @@ def build_job(
     namespace = flow["metadata"].get("namespace") or names.DEFAULT_NAMESPACE
     origin = {names.CREATED_BY_JOBFLOW: created_by(namespace, flow["metadata"]["name"])}
     metadata["labels"] |= origin
-    metadata["annotations"] |= origin
+    metadata["annotations"] |= {**_own_annotations(template), **origin}
     metadata["ownerReferences"] = [owner_of(flow)]
     metadata["namespace"] = namespace
     body = _with_flow_settings(job["spec"], spec)
@@ -70,12 +70,52 @@ def build_job(
     if patch and server_defaults:
         patch = {key: value for key, value in patch.items() if _DEFAULTED_BY_SERVER.get(key) != value}
     if patch:
-        body = apply_patch(body, fill(patch, variables))
+        body = apply_patch(body, _in_texts(fill(patch, variables)))
     if spec.extended:
         _add_labels(metadata, spec, node, place, flow["metadata"]["name"])
         body = _with_environment(body, _environment(flow, node, place))
     job["spec"] = body
     return job
+
+
+def _own_annotations(template: Obj) -> dict[str, str]:
+    """The annotations of a template that are vcnb's own go with its jobs: what a function or notebook is known by."""
+    given: Mapping[str, str] = template["metadata"].get("annotations") or {}
+    return {key: value for key, value in given.items() if key.startswith("vcnb/")}
+
+
+def _in_texts(patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The filled patch with text where a container can have nothing else: ``env``, ``command``, ``args``."""
+    tasks = patch.get("tasks")
+    if not isinstance(tasks, list):
+        return dict(patch)
+    return {**patch, "tasks": [_task_in_texts(task) if isinstance(task, Mapping) else task for task in tasks]}
+
+
+def _task_in_texts(task: Mapping[str, Any]) -> Mapping[str, Any]:
+    template = task.get("template")
+    pod = template.get("spec") if isinstance(template, Mapping) else None
+    if not isinstance(template, Mapping) or not isinstance(pod, Mapping):
+        return task
+    lists = {
+        field: [_container_in_texts(container) for container in pod[field]]
+        for field in ("initContainers", "containers")
+        if isinstance(pod.get(field), list)
+    }
+    return {**task, "template": {**template, "spec": {**pod, **lists}}}
+
+
+def _container_in_texts(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    changed = dict(container)
+    for field in ("command", "args"):
+        if isinstance(container.get(field), list):
+            changed[field] = [as_text(part) for part in container[field]]
+    if isinstance(container.get("env"), list):
+        changed["env"] = [
+            {**entry, "value": as_text(entry["value"])} if entry.get("value") is not None else entry
+            for entry in container["env"]
+        ]
+    return changed
 
 
 def _with_flow_settings(spec: dict[str, Any], flow: FlowSpec) -> dict[str, Any]:

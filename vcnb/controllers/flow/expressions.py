@@ -15,7 +15,7 @@ from typing import Any, Final
 from vcnb.admission.expressions import MAX_LENGTH, embedded, pieces
 from vcnb.errors import VcnbError
 
-__all__ = ["ConditionError", "evaluate", "evaluate_bool", "evaluate_list", "fill", "has_expressions"]
+__all__ = ["ConditionError", "as_text", "evaluate", "evaluate_bool", "evaluate_list", "fill", "has_expressions"]
 
 _SHOWN: Final = 200
 
@@ -75,7 +75,7 @@ def evaluate_bool(expression: str, variables: Mapping[str, Any]) -> bool:
     """The value of a condition. Raises ConditionError when it is no bool."""
     value = evaluate(expression, variables)
     if not isinstance(value, bool):
-        raise ConditionError(expression, f"a condition gives true or false, this gave {_text(value)}")
+        raise ConditionError(expression, f"a condition gives true or false, this gave {as_text(value)}")
     return value
 
 
@@ -83,7 +83,7 @@ def evaluate_list(expression: str, variables: Mapping[str, Any]) -> list[Any]:
     """The value of an expression for a list. Raises ConditionError when it is none."""
     value = evaluate(expression, variables)
     if not isinstance(value, list):
-        raise ConditionError(expression, f"a list is needed here, this gave {_text(value)}")
+        raise ConditionError(expression, f"a list is needed here, this gave {as_text(value)}")
     return value
 
 
@@ -102,7 +102,7 @@ def fill(value: Any, variables_for: Callable[[str], Mapping[str, Any]]) -> Any:
         if all(not is_expression for is_expression, _ in parts):
             return value
         values = [evaluate(text, variables_for(text)) if is_expression else text for is_expression, text in parts]
-        return values[0] if len(values) == 1 else "".join(map(_text, values))
+        return values[0] if len(values) == 1 else "".join(map(as_text, values))
     if isinstance(value, Mapping):
         return {key: fill(item, variables_for) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -110,5 +110,6 @@ def fill(value: Any, variables_for: Callable[[str], Mapping[str, Any]]) -> Any:
     return value
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A value where only text can stand: a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
