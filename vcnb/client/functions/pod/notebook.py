@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 ECHO = 1_000_000
 """So many characters of what cells print are repeated in the pod's log, for whoever follows it."""
 
+PATIENCE = 15
+"""Seconds that a kernel may take to answer after a cell has failed."""
+
 GLUE = """
 import importlib.util as _u
 if _u.find_spec("vcnb") is None:
@@ -132,15 +135,34 @@ def prepare_kernel(client: Any) -> None:
         ask(client, GLUE)
 
 
-def unseen_failures(client: Any, on_exit: str, linger: float) -> list[dict[str, str]]:
-    """Jobs that the notebook submitted and that failed without anybody having looked: ``name phase why``.
+def finish(client: Any, on_exit: str, linger: float) -> list[dict[str, str]]:
+    """When all cells have run: jobs that the notebook submitted and that failed without anybody having looked.
 
-    Waits up to ``linger`` seconds for those that have not ended; with ``on_exit="cancel"`` those are then terminated.
+    Each has ``name phase why``. Waits up to ``linger`` seconds for those that have not ended; with ``on_exit="cancel"``
+    those are then terminated.
     """
+    info = client.wait_for_reply(client.kc.kernel_info())
+    client.nb.metadata["language_info"] = info["content"]["language_info"]
+    return _close(client, on_exit, linger)
+
+
+def _close(client: Any, on_exit: str, linger: float) -> list[dict[str, str]]:
     if not is_python(client.nb):
         return []
     found: list[dict[str, str]] = json.loads(ask(client, expression=CLOSING % (on_exit, linger)) or "[]")
     return found
+
+
+def cancel_jobs(client: Any, on_exit: str) -> None:
+    """After a failure: end what the notebook leaves unfinished, if that is asked for and its kernel still answers."""
+    if on_exit != "cancel":
+        return
+    client.timeout_func, client.timeout = None, PATIENCE
+    try:
+        client.km.interrupt_kernel()
+        _close(client, on_exit, 0)
+    except Exception as error:  # noqa: BLE001 - the first failure is the one to tell
+        sys.stderr.write(f"the notebook's jobs could not be cancelled: {type(error).__name__}: {error}\n")
 
 
 def unwaived(unseen: list[dict[str, str]], waive: Any) -> list[dict[str, str]]:
@@ -153,10 +175,10 @@ def unwaived(unseen: list[dict[str, str]], waive: Any) -> list[dict[str, str]]:
 
 def say_unseen(unseen: list[dict[str, str]]) -> str:
     """Why a notebook whose cells all ran has failed nevertheless."""
-    jobs = "; ".join("job {!r} ended {}: {}".format(job["name"], job["phase"], job["why"]) for job in unseen)
+    jobs = "; ".join(f"job {job['name']!r} ({job['phase']}): {job['why'].rstrip('.')}" for job in unseen)
     return (
-        "every cell ran, but nobody in the notebook looked at what became of "
-        f"{jobs}. Wait for it in a cell (job.wait()), or waive it: parameter or metadata vcnb_waive, true or a list of names"
+        f"every cell ran, but no cell looked at what became of {jobs}. Wait for it in a cell (job.wait()), or waive it: "
+        "parameter or metadata vcnb_waive, true or a list of names"
     )
 
 
@@ -166,6 +188,11 @@ def is_python(notebook: Any) -> bool:
     kernel = metadata.get("kernelspec", {})
     language = metadata.get("language_info", {}).get("name") or kernel.get("language") or kernel.get("name") or "python"
     return str(language).startswith("python")
+
+
+def _plain(value: Any) -> Any:
+    """Without classes: what travels is read by whoever has none of them."""
+    return json.loads(json.dumps(value))
 
 
 class Reporter:
@@ -201,8 +228,8 @@ class Reporter:
             "index": index,
             "status": self.status[index],
             "execution_count": cell.get("execution_count"),
-            "outputs": json.loads(json.dumps(cell.get("outputs", []))),
-            "metadata": {key: value for key, value in cell["metadata"].items() if key != "papermill"},
+            "outputs": _plain(cell.get("outputs", [])),
+            "metadata": _plain({key: value for key, value in cell["metadata"].items() if key != "papermill"}),
         }
         if started is not None:
             message.update(started=started, ended=ended)
@@ -281,13 +308,10 @@ def _run(client: Any, reporter: Reporter, call: dict[str, Any]) -> dict[str, Any
     with client.setup_kernel():
         prepare_kernel(client)
         failure = execute_cells(client, reporter)
-        try:
-            info = client.wait_for_reply(client.kc.kernel_info())
-            client.nb.metadata["language_info"] = info["content"]["language_info"]
-            unseen = unwaived(unseen_failures(client, call["on_exit"], call["linger"]), call["waive"])
-        except Exception:
-            if failure is None:
-                raise
+        if failure is None:
+            unseen = unwaived(finish(client, call["on_exit"], call["linger"]), call["waive"])
+        else:
+            cancel_jobs(client, call["on_exit"])
         client.set_widgets_metadata()
         reporter.tell_changed()
     if failure is not None and not (failure["ename"] == "SystemExit" and failure["evalue"] in ("", "0")):
@@ -297,7 +321,7 @@ def _run(client: Any, reporter: Reporter, call: dict[str, Any]) -> dict[str, Any
         outcome = _outcome("unseen", "JobFailed", say_unseen(unseen))
     else:
         outcome = {"state": "done"}
-    outcome["metadata"] = json.loads(json.dumps(_metadata(client.nb.metadata, reporter.room)))
+    outcome["metadata"] = _plain(_metadata(client.nb.metadata, reporter.room))
     return outcome
 
 
