@@ -168,3 +168,84 @@ def test_retry_conditions_see_the_end(scene: CacheScene):
     scene.move("job-0", "FAILED")
 
     assert (scene.nodes["load"], scene.why("load")) == ("Failed", "CacheJobFailed")
+
+
+def test_a_path_without_a_value(scene: CacheScene):
+    scene.flow(load(), params={})
+
+    assert (scene.nodes["load"], scene.why("load")) == ("Failed", "ConditionError")
+
+
+def test_loads_take_their_turn(scene: CacheScene):
+    scene.flow(load(), load("more"), params={"set": "x"}, maxParallel=1)
+    assert (len(scene.fake.requests), scene.why("more")) == (1, "MaxParallel")
+
+    scene.move("job-0", "SUCCEEDED")
+
+    assert (len(scene.fake.requests), scene.nodes["more"]) == (2, "Running")
+
+
+def test_a_request_whose_answer_was_lost_is_made_again(scene: CacheScene):
+    """The status says that the job was asked for, and not which one it is: the controller died in between."""
+    scene.flow(load(), params={"set": "x"})
+    scene.sim.stop_controllers()
+    entry = {key: value for key, value in scene.entry("load").items() if key != "cacheJob"}
+    flow = scene.object
+    status = {**flow["status"], "nodes": {"load": entry}}
+    scene.cluster.run(scene.store.update_status({**flow, "status": status}))
+
+    scene.cluster.run(start_with(scene))
+
+    assert (list(scene.fake.requests), scene.entry("load")["cacheJob"]) == (["job-0"], "job-0")
+
+
+async def start_with(scene: CacheScene) -> None:
+    engine = scene.cluster.engine
+    await engine.start_controllers()
+    assert engine.plane is not None
+    engine.plane.flows.cache = scene.fake
+    from vcnb.testing import clockwork
+
+    await clockwork.settle(engine)
+
+
+def test_a_retry_of_a_load_ends_with_its_flow(scene: CacheScene):
+    scene.flow(load(retry={"limit": 1}), "b", params={"set": "x"})
+    scene.move("job-0", "FAILED")
+    assert scene.nodes["load"] == "Retrying"
+
+    scene.fail("b")
+
+    assert (scene.nodes["load"], scene.why("load")) == ("Failed", "CacheJobFailed")
+
+
+def test_a_deadline_stops_a_load(scene: CacheScene):
+    scene.flow(load(), params={"set": "x"}, activeDeadlineSeconds=10)
+
+    scene.wait(10)
+
+    assert (scene.nodes["load"], scene.fake.stopped) == ("TimedOut", ["job-0"])
+
+
+@pytest.mark.parametrize("when", ["self.nothing == 1", "true"])
+def test_conditions_of_a_load_wait_while_suspended(scene: CacheScene, when: str):
+    scene.flow(load(retry={"limit": 1, "when": when}), params={"set": "x"})
+    scene.patch(JOBFLOW, FLOW, {"spec": {"suspend": True}})
+    scene.move("job-0", "FAILED")
+    assert scene.nodes["load"] == "Running"
+
+    scene.patch(JOBFLOW, FLOW, {"spec": {"suspend": False}})
+
+    expected = ("Retrying", "CacheJobFailed") if when == "true" else ("Failed", "ConditionError")
+    assert (scene.nodes["load"], scene.why("load")) == expected
+
+
+def test_run_again_asks_for_another_job(scene: CacheScene):
+    scene.flow(load(), "train<load", params={"set": "x"})
+    scene.move("job-0", "FAILED")
+
+    scene.ask("RestartJob")
+
+    assert scene.fake.requests["job-1"].token.endswith("/load/1")
+    scene.move("job-1", "SUCCEEDED")
+    assert scene.jobs == "train"

@@ -74,7 +74,7 @@ class Actions:
         for wish in decision.submit:
             moved |= await self._submit(progress, wish)
         for job in decision.stop:
-            await self._stop_cache(job)
+            await self._stop_cache(run, job)
         for round_ in decision.rounds:
             self._spawn(self._probe(key, run, round_))
         for what in progress.awaited:
@@ -91,7 +91,7 @@ class Actions:
         try:
             made = await self._ctx.store.create(creation.job)
         except AlreadyExists:
-            return await self._exists(progress, creation)
+            return await self._exists(run, progress, creation)
         except InvalidObject as error:
             self._refused(
                 run, progress, creation, "JobRefused", _problems(error), final=_is_final(error, progress, creation)
@@ -109,11 +109,14 @@ class Actions:
             return True
         return False
 
-    async def _exists(self, progress: Progress, creation: Creation) -> bool:
+    async def _exists(self, run: FlowRun, progress: Progress, creation: Creation) -> bool:
         """Somebody was faster: the local view takes the job in, and the node is looked at with that."""
         namespace = progress.flow["metadata"].get("namespace")
-        with contextlib.suppress(NotFound):
+        try:
             self._jobs.saw(await self._ctx.store.get(JOB, creation.name, namespace))
+        except NotFound:
+            text = f"there was a job {creation.name} just now"
+            self._refused(run, progress, creation, "CreateFailed", text, final=False)
         progress.touch(creation.node)
         return True
 
@@ -178,7 +181,7 @@ class Actions:
             return
         for _, job in run.running_cache_jobs():
             if job not in run.cache_states:
-                run.cache_states[job] = await cache.observe(job) or CacheJobState(CachePhase.LOST)
+                run.cache_states[job] = await _observed(cache, job)
 
     async def _submit(self, progress: Progress, wish: CacheWish) -> bool:
         cache = self._cache()
@@ -195,10 +198,19 @@ class Actions:
         progress.touch(wish.node)
         return True
 
-    async def _stop_cache(self, job: str) -> None:
+    async def _stop_cache(self, run: FlowRun, job: str) -> None:
         cache = self._cache()
-        if cache is not None:
+        if cache is not None and job not in run.terminated:
             await cache.stop(job)
+            run.terminated.add(job)
+
+
+async def _observed(cache: CacheJobs, job: str) -> CacheJobState:
+    try:
+        found = await cache.observe(job)
+    except NotFound:
+        found = None
+    return found or CacheJobState(CachePhase.LOST)
 
 
 def _problems(error: InvalidObject) -> str:

@@ -108,7 +108,6 @@ def _step_finished(p: Progress, node: Node) -> None:
             p.decision.terminate.append(str(name))
     if entry.get("cacheJob"):
         p.decision.stop.append(entry["cacheJob"])
-        p.change(node.name, terminate=None)
 
 
 # -- times of the flow

@@ -10,7 +10,7 @@ from typing import Any, Final
 from vcnb.admission.jobpatch import apply_patch
 from vcnb.controllers.flow.convert import job_from_template
 from vcnb.controllers.flow.expressions import as_text, fill
-from vcnb.controllers.flow.naming import created_by, owner_of
+from vcnb.controllers.flow.naming import FLOW_UID, created_by, owner_of
 from vcnb.controllers.flow.spec import FlowSpec, Node
 from vcnb.resources import names
 from vcnb.store.protocol import Obj
@@ -51,11 +51,13 @@ def build_job(
     variables: Callable[[str], Mapping[str, Any]],
     *,
     server_defaults: bool = False,
+    owned: bool = True,
 ) -> dict[str, Any]:
     """The Job to create. Raises PatchError for a patch that does not fit, ConditionError for one that has no value.
 
     The template's values win over the flow's, the patch over both. With ``server_defaults`` a patch's ``queue: default``
-    and ``maxRetry: 3`` count as not given, since a Kubernetes API server writes them into every patch.
+    and ``maxRetry: 3`` count as not given, since a Kubernetes API server writes them into every patch. ``owned=False``
+    notes the flow in an annotation instead of an owner reference.
     """
     job = job_from_template(template, name)
     metadata = job["metadata"]
@@ -63,7 +65,10 @@ def build_job(
     origin = {names.CREATED_BY_JOBFLOW: created_by(namespace, flow["metadata"]["name"])}
     metadata["labels"] |= origin
     metadata["annotations"] |= {**_own_annotations(template), **origin}
-    metadata["ownerReferences"] = [owner_of(flow)]
+    if owned:
+        metadata["ownerReferences"] = [owner_of(flow)]
+    else:
+        metadata["annotations"][FLOW_UID] = flow["metadata"]["uid"]
     metadata["namespace"] = namespace
     body = _with_flow_settings(job["spec"], spec)
     patch = node.patch

@@ -17,7 +17,8 @@ class FlowController:
 
     ``prober`` makes the connections of probes (default: over the network); ``cache`` runs the jobs of cache nodes,
     without one such a node fails. Both may be set later. ``server_defaults``: the store is a
-    Kubernetes API server, which writes defaults into patches. ``max_requeue`` holds for ``compat="strict"`` only.
+    Kubernetes API server, which writes defaults into patches. ``owner_references=False``: flows are kept elsewhere than
+    their jobs, so jobs name their flow in an annotation (a collector would remove what an unknown object owns). ``max_requeue`` holds for ``compat="strict"`` only.
     """
 
     name = "jobflow-controller"
@@ -30,6 +31,7 @@ class FlowController:
         cache: CacheJobs | None = None,
         max_requeue: int = 15,
         server_defaults: bool = False,
+        owner_references: bool = True,
     ) -> None:
         self.metrics = FlowMetrics()
         self.prober: Prober = prober or AsyncioProber()
@@ -44,6 +46,7 @@ class FlowController:
                 prober=lambda: self.prober,
                 cache=lambda: self._cache,
                 server_defaults=server_defaults,
+                owned=owner_references,
             )
 
     @property

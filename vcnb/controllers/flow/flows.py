@@ -56,10 +56,12 @@ class Flows:
         prober: Callable[[], Prober],
         cache: Callable[[], CacheJobs | None],
         server_defaults: bool,
+        owned: bool,
     ) -> None:
         self._ctx = ctx
         self._metrics = metrics
         self._server_defaults = server_defaults
+        self._owned = owned
         self._cache = cache
         self._flows = ctx.informers[JOBFLOW]
         self._jobs = ctx.informers[JOB]
@@ -273,7 +275,7 @@ class Flows:
             flow = latest if latest is not None else flow
             jobs = self._jobs.by_index(BY_FLOW, run.uid)
             now = self._ctx.clock.time()
-            run.progress = Progress(flow, run, jobs, now, server_defaults=self._server_defaults)
+            run.progress = Progress(flow, run, jobs, now, server_defaults=self._server_defaults, owned=self._owned)
         await self._actions.observe_cache(run)
         return run.progress
 

@@ -184,6 +184,8 @@ def _started(p: Progress, node: Node, child: Child) -> Child | None:
         p.decision.delete.append(failed)
     kept = {key: value for key, value in child.items() if key not in _OF_THE_LAST_JOB}
     p.children.setdefault(node.name, set()).add(child["index"])
+    if entry.get("reason"):
+        p.change(node.name, reason=None, message=None)
     p.touch(node.name)
     return {**kept, "phase": _RUNNING, "jobName": made.name, "startTime": child.get("startTime") or p.stamp}
 

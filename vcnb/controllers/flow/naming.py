@@ -18,6 +18,9 @@ __all__ = ["FINALIZER", "created_by", "flow_owner", "flow_uid", "job_name", "own
 BY_FLOW: Final = "flow-uid"
 """Index of jobs by the uid of the JobFlow that controls them (see ``index_by_flow``)."""
 
+FLOW_UID: Final = "vcnb/flow-uid"
+"""Annotation of a job whose flow lives elsewhere: the flow's uid."""
+
 FINALIZER: Final = "vcnb/jobflow"
 """Keeps a flow that is deleted until its jobs are gone."""
 
@@ -57,12 +60,20 @@ def owner_of(flow: Obj) -> dict[str, Any]:
 
 
 def flow_owner(job: Obj) -> Mapping[str, Any] | None:
-    """The owner reference of the JobFlow that controls a job; None when none does."""
+    """Name and uid of the JobFlow that controls a job; None when none does.
+
+    Where the flow is no object of the job's own cluster, no owner reference can say it; then an annotation does.
+    """
     for owner in job["metadata"].get("ownerReferences") or ():
         if owner.get("controller") and owner.get("kind") == JOBFLOW.kind and owner.get("apiVersion") == names.API_FLOW:
             found: Mapping[str, Any] = owner
             return found
-    return None
+    annotations = job["metadata"].get("annotations") or {}
+    uid = annotations.get(FLOW_UID)
+    if not uid:
+        return None
+    _, _, name = str(annotations.get(names.CREATED_BY_JOBFLOW) or "").partition(".")
+    return {"name": name, "uid": uid}
 
 
 def flow_uid(job: Obj) -> str:

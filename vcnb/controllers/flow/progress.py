@@ -41,15 +41,23 @@ NEAR: Final = 1e-6
 
 
 class Progress:
-    """One flow. ``jobs`` are those that it owns; ``server_defaults`` is for a Kubernetes API server (see ``build``)."""
+    """One flow. ``jobs`` are those that it owns; ``server_defaults`` and ``owned``: see ``build``."""
 
     def __init__(
-        self, flow: Obj, world: World, jobs: Iterable[Obj], now: float, *, server_defaults: bool = False
+        self,
+        flow: Obj,
+        world: World,
+        jobs: Iterable[Obj],
+        now: float,
+        *,
+        server_defaults: bool = False,
+        owned: bool = True,
     ) -> None:
         self.flow = flow
         self.world = world
         self.now = now
         self.server_defaults = server_defaults
+        self.owned = owned
         self.name: str = flow["metadata"]["name"]
         self.uid: str = flow["metadata"]["uid"]
         self.spec: FlowSpec = read_spec(flow)

@@ -44,7 +44,7 @@ class FlowRun:
         self.failures: dict[str, int] = {}
         """How often the store has refused a job."""
         self.terminated: set[str] = set()
-        """Uids of jobs that were told to terminate."""
+        """Uids of jobs, and ids of cache jobs, that were told to end."""
         self.cache_states: dict[str, CacheJobState] = {}
         self.timer: Timer | None = None
         self.due: float | None = None

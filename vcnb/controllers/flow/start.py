@@ -70,7 +70,17 @@ def make_job(p: Progress, node_name: str, place: Place) -> Made:
         raise NotMade(TEMPLATE_NOT_FOUND, f"there is no JobTemplate {node.template!r} in this namespace")
     variables = variables_of(p.flow, p.spec, p.entries, node_name, **place.variables)
     try:
-        job = build_job(p.flow, p.spec, node, template, name, place, variables, server_defaults=p.server_defaults)
+        job = build_job(
+            p.flow,
+            p.spec,
+            node,
+            template,
+            name,
+            place,
+            variables,
+            server_defaults=p.server_defaults,
+            owned=p.owned,
+        )
     except PatchError as error:
         raise NotMade("PatchError", f"patch.{error.path}: {error}", final=True) from None
     except ConditionError as error:
