@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from vcnb.client.bridge import Bridge, twins
 from vcnb.client.handles import Handle
-from vcnb.errors import NotFound
+from vcnb.errors import NotFound, ObjectRef, VcnbError
 from vcnb.resources.kinds import Kind
 from vcnb.store.protocol import Obj
 
@@ -20,6 +20,9 @@ __all__ = ["Collection", "Selection"]
 H = TypeVar("H", bound=Handle)
 
 ALL = "*"
+
+Labels: TypeAlias = str | Mapping[str, str]
+"""A label selector."""
 
 
 class Collection(Generic[H]):
@@ -40,12 +43,27 @@ class Collection(Generic[H]):
         return namespace or "default"
 
     async def _get(self, name: str, namespace: str | None = None) -> H:
-        """The object of that name. Raises NotFound, naming near ones."""
+        """The object of that name. Raises NotFound, naming near ones; VcnbError when several namespaces have one."""
+        if not isinstance(name, str):
+            raise TypeError(f"an object is named by its text, not by {name!r}; .list() gives a list of all")
+        if namespace == ALL and self._kind.namespaced:
+            return await self._get_anywhere(name)
         try:
             found = await self._cluster._store.get(self._kind, name, self._where(namespace))  # noqa: SLF001
         except NotFound as error:
             raise await self._not_found(name, namespace, error) from None
         return self._make(found)
+
+    async def _get_anywhere(self, name: str) -> H:
+        found = [handle for handle in await self._list(ALL) if handle.name == name]
+        if len(found) > 1:
+            where = ", ".join(handle.namespace for handle in found)
+            raise VcnbError(
+                f"there are several {self._kind.plural} {name!r}, in the namespaces {where}; name one of them"
+            )
+        if not found:
+            raise await self._not_found(name, ALL, NotFound(name, ObjectRef(self._kind.kind, name)))
+        return found[0]
 
     async def _not_found(self, name: str, namespace: str | None, error: NotFound) -> NotFound:
         import difflib
@@ -53,15 +71,21 @@ class Collection(Generic[H]):
         there = [handle.name for handle in await self._list(namespace)]
         near = difflib.get_close_matches(name, there, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        where = f" in namespace {namespace or 'default'!r}" if self._kind.namespaced else ""
+        where = f" in namespace {namespace or 'default'!r}" if self._kind.namespaced and namespace != ALL else ""
         return NotFound(f"there is no {self._kind.singular} {name!r}{where}{hint}", error.ref)
 
     async def _list(
-        self, namespace: str | None = None, selector: str = "", queue: str | None = None, phase: str | None = None
+        self, namespace: str | None = None, selector: Labels = "", queue: str | None = None, phase: str | None = None
     ) -> builtins.list[H]:
-        """The objects, by name. ``selector``: labels as kubectl writes them; ``queue=`` and ``phase=`` narrow jobs."""
+        """The objects, by namespace and name. ``queue=`` and ``phase=`` narrow jobs.
+
+        ``selector``: labels as kubectl writes them (``"tier=web,env in (a,b)"``), or a mapping of labels and values.
+        """
+        wanted = (
+            selector if isinstance(selector, str) else ",".join(f"{key}={value}" for key, value in selector.items())
+        )
         found = await self._cluster._store.list(  # noqa: SLF001
-            self._kind, self._where(namespace), label_selector=selector
+            self._kind, self._where(namespace), label_selector=wanted
         )
         handles = [self._make(obj) for obj in found.items]
         return [handle for handle in handles if _matches(handle._seen, queue, phase)]  # noqa: SLF001
@@ -76,7 +100,7 @@ class Collection(Generic[H]):
     delete, delete_async = twins(_delete)
 
     def only(
-        self, namespace: str | None = None, selector: str = "", queue: str | None = None, phase: str | None = None
+        self, namespace: str | None = None, selector: Labels = "", queue: str | None = None, phase: str | None = None
     ) -> Selection[H]:
         """As :meth:`list`, but an object that shows itself as a table."""
         return Selection(self._kind, self.list(namespace, selector, queue, phase), self._cluster.time())
@@ -105,16 +129,14 @@ class Collection(Generic[H]):
         return pd.DataFrame(rows, columns=columns)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from vcnb.scene.tables import html, text
-
-        objects = [handle._seen for handle in self.list(ALL)]  # noqa: SLF001
-        now = self._cluster.time()
-        return {"text/plain": text(self._kind, objects, now), "text/html": html(self._kind, objects, now)}
+        if self._cluster.closed:
+            return {"text/plain": repr(self)}
+        return self.only(ALL)._repr_mimebundle_()
 
     def __repr__(self) -> str:
-        from vcnb.scene.tables import text
-
-        return text(self._kind, [handle._seen for handle in self.list(ALL)], self._cluster.time())  # noqa: SLF001
+        if self._cluster.closed:
+            return f"<{self._kind.plural} of {self._cluster!r}>"
+        return repr(self.only(ALL))
 
 
 class Selection(Sequence[H]):

@@ -21,7 +21,8 @@ def connect(url: str | None = None, **options: Any) -> Cluster:
 
     ``url``: default ``VCNB_CLUSTER``, else ``embedded://default``, durable under the user's data directory. Options by
     name or in the URL's query: ``runtime=sandbox|process|simulated``, ``controllers=on|off``, ``clock=real|virtual``,
-    ``cpus=``, ``memory=``, ``pods=``, ``dir=``, ``compat=default|strict``.
+    ``cpus=``, ``memory=``, ``pods=``, ``dir=``, ``compat=default|strict``. A call that names no options takes the cluster
+    as it runs.
 
     Raises ClusterBusy (with ``.pid``) when another process owns the embedded cluster, StoreCorrupt when its journal cannot
     be trusted, VcnbError for a URL or option that is not known.
@@ -37,10 +38,9 @@ def connect(url: str | None = None, **options: Any) -> Cluster:
     with _lock:
         known = _clusters.get(target.key)
         if known is not None and not known.closed:
-            if known._target.options != target.options:  # noqa: SLF001 - the same package
-                raise VcnbError(
-                    f"{target.key} is connected with other options ({known._target.options}); close it first"  # noqa: SLF001
-                )
+            other = target.differences(known._target.options)  # noqa: SLF001 - the same package
+            if other:
+                raise VcnbError(f"{target.key} is connected already, with {other}; close it first: cluster.close()")
             return known
         cluster = Cluster(target)
         _clusters[target.key] = cluster

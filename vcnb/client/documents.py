@@ -39,12 +39,15 @@ class Checked:
 
 
 def read(source: Source) -> list[Document]:
-    """The documents of a source, in order. Raises InvalidObject for broken text."""
+    """The documents of a source, in order. Raises InvalidObject for broken text and for a source without any object."""
     if isinstance(source, Builder):
         return load(source.to_manifest())
-    if isinstance(source, (str, Path, Mapping)):
-        return load(source)
-    return [document for item in source for document in read(item)]
+    if not isinstance(source, (list, tuple)):
+        return load(source)  # type: ignore[arg-type] # of other sequences it takes those of mappings
+    documents = [document for item in source for document in read(item)]
+    if not documents:
+        raise InvalidObject([Problem("", None, "there is no object in it")], "the list")
+    return documents
 
 
 def check_all(
@@ -57,14 +60,17 @@ def check_all(
     checked: list[Checked] = []
     problems: list[Problem] = []
     subjects: list[str] = []
+    before: dict[tuple[str, ...], Obj] = {}
     for document in documents:
         try:
-            found = _check_one(document, store, namespace, [item.object for item in checked], replace=replace)
+            found = _check_one(document, store, namespace, list(before.values()), replace=replace)
+            _refuse_second(document, found.object, before)
         except InvalidObject as error:
             problems.extend(error.errors)
             subjects.append(error.subject)
         else:
             checked.append(found)
+            before[_identity(found.object)] = found.object
     if problems:
         raise InvalidObject(problems, ", ".join(subjects))
     return checked
@@ -74,14 +80,14 @@ def _check_one(
     document: Document, store: MemoryStore, namespace: str | None, before: Sequence[Obj], *, replace: bool
 ) -> Checked:
     from vcnb.admission import review
+    from vcnb.resources.schema import check
 
     written = document.object
     subject = _subject(written)
     try:
         kind = kind_of(written)
-    except UnknownKind as error:
-        field = "kind" if "kind" in written else "apiVersion"
-        raise InvalidObject([Problem(field, document.line(field), str(error))], subject) from None
+    except UnknownKind:
+        raise InvalidObject(_in_order(document, check(written)), subject) from None
     obj = _placed(written, namespace, document, subject, namespaced=kind.namespaced)
     meta = obj["metadata"]
     old = store.peek(kind, str(meta.get("name", "")), meta.get("namespace", "")) if replace else None
@@ -92,6 +98,19 @@ def _check_one(
     if outcome.problems:
         raise InvalidObject(_in_order(document, outcome.problems), subject)
     return Checked(outcome.object, old, tuple(_in_order(document, outcome.warnings)))
+
+
+def _identity(obj: Obj) -> tuple[str, ...]:
+    meta = obj["metadata"]
+    name = (str(meta["name"]),) if "name" in meta else ("generated", str(id(obj)))
+    return (str(obj.get("apiVersion")), str(obj.get("kind")), str(meta.get("namespace", "")), *name)
+
+
+def _refuse_second(document: Document, obj: Obj, before: Mapping[tuple[str, ...], Obj]) -> None:
+    if _identity(obj) in before:
+        message = f"is the name of an earlier {obj['kind']} here; give it another, or write that object once"
+        problem = Problem("metadata.name", document.line("metadata.name"), message)
+        raise InvalidObject([problem], _subject(obj))
 
 
 def _subject(written: Mapping[str, Any]) -> str:

@@ -102,7 +102,14 @@ class Engine:
             return MemoryStore(self.clock, admit=self._admit)
         from vcnb.store.embedded import open_store
 
-        store = open_store(self.target.directory / "journal", self.clock, admit=self._admit)
+        directory = self.target.directory
+        try:
+            store = open_store(directory / "journal", self.clock, admit=self._admit)
+        except OSError as error:
+            raise VcnbError(
+                f"the cluster cannot be kept in {directory}: {error.strerror or error}; choose another directory: "
+                f"embedded://{self.target.name}?dir=/path, or VCNB_HOME"
+            ) from None
         if store.recovered:
             self.notices.append(store.recovered)
         return store

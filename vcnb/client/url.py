@@ -57,12 +57,14 @@ class Target:
     scheme: Scheme
     name: str
     options: Options
+    asked: frozenset[str] = frozenset()
+    """The names of the options that were given; the others have their defaults."""
 
     @property
     def key(self) -> str:
         """What makes two calls of ``connect`` mean the same cluster."""
         if self.scheme == "embedded":
-            return f"embedded://{self.directory}"
+            return f"embedded://{self.directory.resolve()}"
         return f"{self.scheme}://{self.name}"
 
     @property
@@ -70,6 +72,11 @@ class Target:
         """Where an embedded cluster keeps its journal, pods and logs."""
         chosen = Path(self.options.dir).expanduser() if self.options.dir else data_directory() / "clusters" / self.name
         return chosen.absolute()
+
+    def differences(self, running: Options) -> str:
+        """The options that were asked for and are others in a running cluster, in words; empty when it will do."""
+        pairs = ((name, getattr(self.options, name), getattr(running, name)) for name in sorted(self.asked - {"dir"}))
+        return ", ".join(f"{name}={theirs} instead of {ours}" for name, ours, theirs in pairs if ours != theirs)
 
 
 def data_directory() -> Path:
@@ -98,7 +105,7 @@ def parse_url(url: str, **overrides: Any) -> Target:
                 f"cannot connect to {url!r}: the name of an embedded cluster has up to 63 lower-case letters, digits and "
                 f"dashes; a directory goes into the query: embedded://{_suggested(name)}?dir=/path"
             )
-    return Target(scheme, name, _options(url, given))
+    return Target(scheme, name, _options(url, given), frozenset(given))
 
 
 def _suggested(name: str) -> str:
@@ -120,17 +127,30 @@ def _options(url: str, given: dict[str, Any]) -> Options:
         if key in given:
             try:
                 given[key] = kind(given[key])
-                positive = given[key] > 0
+                positive = 0 < given[key] < float("inf")
             except (TypeError, ValueError):
                 positive = False
             if not positive:
                 raise VcnbError(f"cannot connect to {url!r}: {key} must be a number above 0, not {given[key]!r}")
+    if "memory" in given:
+        given["memory"] = _bytes(url, given["memory"])
     options = Options(**given)
     if options.clock == "virtual" and options.runtime != "simulated":
         raise VcnbError(
             f"cannot connect to {url!r}: clock=virtual goes with runtime=simulated; real processes need time"
         )
     return options
+
+
+def _bytes(url: str, value: Any) -> str:
+    from vcnb.resources.quantity import Quantity, QuantityError
+
+    try:
+        if Quantity.parse(value) > Quantity.parse(0):
+            return str(value)
+    except (QuantityError, TypeError):
+        pass
+    raise VcnbError(f"cannot connect to {url!r}: memory must be a quantity above 0, such as 8Gi, not {value!r}")
 
 
 def _choice(url: str, given: dict[str, Any], key: str, allowed: tuple[str, ...]) -> None:

@@ -123,8 +123,15 @@ def _wrong_type(wanted: str, value: Any, *, hidden: bool) -> str:
     if value is None:
         return f"must be {wanted}, but nothing is written here"
     if hidden:
-        return f"must be {wanted}, not {describe(value).split()[0]}; write it in quotes"
+        return f"must be {wanted}, not {_sort_of(value)}; write it in quotes"
     return f"must be {wanted}, not {describe(value)}{_type_hint(wanted, value)}"
+
+
+def _sort_of(value: Any) -> str:
+    """What a value is, without the value."""
+    if isinstance(value, bool):
+        return "a boolean"
+    return describe(value) if isinstance(value, (Mapping, list, tuple)) else describe(value).split()[0]
 
 
 def _type_hint(wanted: str, value: Any) -> str:
