@@ -11,9 +11,9 @@ from typing import Any, Final
 from vcnb.controllers.flow.cachejobs import CacheJobs, CacheJobState, CachePhase
 from vcnb.controllers.flow.naming import BY_FLOW, flow_uid, index_by_flow
 from vcnb.controllers.flow.prober import Prober, run_round
-from vcnb.controllers.flow.probing import probed
 from vcnb.controllers.flow.progress import Progress
-from vcnb.controllers.flow.run import FlowKey, FlowRun
+from vcnb.controllers.flow.run import FlowKey, FlowRun, Probed
+from vcnb.controllers.flow.start import refuse
 from vcnb.controllers.flow.world import CacheWish, Creation, Decision, Round
 from vcnb.controllers.runtime.context import Context
 from vcnb.errors import AlreadyExists, ApiError, InvalidObject, NotFound, VcnbError
@@ -77,7 +77,7 @@ class Actions:
             await self._stop_cache(run, job)
         for round_ in decision.rounds:
             self._spawn(self._probe(key, run, round_))
-        for what in progress.awaited:
+        for what in progress.agenda.awaited:
             self.awaited.setdefault((key.namespace, what), set()).add(key)
         if progress.phase == FlowPhase.SUCCEED and progress.spec.delete_jobs and not decision.again:
             await self._delete_all(run, progress)
@@ -126,7 +126,7 @@ class Actions:
         name = creation.name
         failures = run.failures[name] = run.failures.get(name, 0) + 1
         delay = min(_QUICKEST * 2.0 ** min(failures - 1, 32), _SLOWEST)
-        progress.refused(creation.node, name, reason, message, self._ctx.clock.time() + delay, final=final)
+        refuse(progress, creation.node, name, reason, message, self._ctx.clock.time() + delay, final=final)
 
     async def _delete(self, name: str, namespace: str, uid: str) -> None:
         job = self._jobs.get(name, namespace)
@@ -166,11 +166,9 @@ class Actions:
         except Exception as error:  # noqa: BLE001 whatever a prober runs into, the flow goes on waiting
             _log.warning("probe of %s for node %s of flow %s: %s", round_.target, round_.node, key, error)
             message = str(error) or type(error).__name__
-        progress = run.progress
-        if progress is not None:
-            now = self._ctx.clock.time()
-            probed(progress, round_.node, round_.target, passed=passed, message=message, now=now)
-            self._enqueue(key)
+        # Told in the flow's own pass: one that is just being stored must not change under the writer's hands.
+        run.probed.append(Probed(round_, passed, message))
+        self._enqueue(key)
 
     # The cache
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from vcnb.clock import parse_time, rfc3339
+from vcnb.controllers.flow.agenda import NEAR
 from vcnb.controllers.flow.caching import step_cache
 from vcnb.controllers.flow.items import step_items, unfinished_jobs
-from vcnb.controllers.flow.progress import FINISHED, NEAR, Progress
+from vcnb.controllers.flow.progress import FINISHED, Progress
 from vcnb.controllers.flow.rerun import can_run_again, reset
 from vcnb.controllers.flow.running import step_retrying, step_running
 from vcnb.controllers.flow.spec import Node, NodeType
@@ -59,17 +60,17 @@ def advance(p: Progress, now: float) -> Decision:
     _keep_times(p)
     _obey(p)
     deadline = _deadline(p)
-    p.fire_timers()
+    p.agenda.fire(now)
     while True:
-        while (name := p.next_dirty()) is not None:
+        while (name := p.agenda.next()) is not None:
             _step(p, p.spec.nodes[name])
-        if not p.touch_next_in_line():
+        if not p.room() or not p.agenda.touch_next_in_line():
             break
-    p.line_up()
+    p.agenda.line_up()
     _set_state(p)
     decision = p.decision
     decision.status = p.build_status()
-    timers = [when for when in (p.next_timer, deadline) if when is not None]
+    timers = [when for when in (p.agenda.next_timer, deadline) if when is not None]
     decision.wake_at = min(timers, default=None)
     return decision
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from vcnb.clock import parse_time, rfc3339
+from vcnb.controllers.flow.agenda import NEAR
 from vcnb.controllers.flow.cachejobs import ACTIONS, CACHE_FINISHED, CacheJobState, CachePhase, CacheRequest
 from vcnb.controllers.flow.expressions import ConditionError, evaluate_bool, fill
-from vcnb.controllers.flow.progress import NEAR, Progress, end_retrying
+from vcnb.controllers.flow.jobends import end_retrying
+from vcnb.controllers.flow.progress import Progress
 from vcnb.controllers.flow.spec import Node, NodeType
 from vcnb.controllers.flow.variables import seen_by_expressions, variables_of
 from vcnb.controllers.flow.world import CacheWish
@@ -26,7 +28,7 @@ def start_cache(p: Progress, node: Node) -> None:
     """Have the cache job submitted; the same attempt always asks for the same job."""
     entry = p.entries[node.name]
     if not p.room():
-        p.wait_for_room(node.name)
+        p.agenda.wait_for_room(node.name)
         p.change(node.name, reason="MaxParallel", message=f"{p.active} jobs run; maxParallel is {p.spec.max_parallel}")
         return
     attempt = entry.get("attempt") or 0

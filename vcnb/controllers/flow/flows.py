@@ -21,6 +21,7 @@ from vcnb.controllers.flow.deletion import Deletion
 from vcnb.controllers.flow.metrics import FlowMetrics
 from vcnb.controllers.flow.naming import BY_FLOW, FINALIZER, flow_owner, flow_uid
 from vcnb.controllers.flow.prober import Prober
+from vcnb.controllers.flow.probing import probed
 from vcnb.controllers.flow.progress import Progress
 from vcnb.controllers.flow.run import FlowKey, FlowRun
 from vcnb.controllers.flow.status import phase_of
@@ -179,7 +180,7 @@ class Flows:
             run = self._runs.get(key)
             if run is not None and run.progress is not None:
                 run.progress.blocked.clear()
-                run.progress.appeared(what)
+                run.progress.agenda.appeared(what)
                 self.enqueue(key)
 
     def _cache_moved(self, id: str) -> None:
@@ -248,7 +249,12 @@ class Flows:
             for name in sorted(run.changed):
                 progress.job_changed(name)
             run.changed.clear()
-            decision = advance(progress, self._ctx.clock.time())
+            now = self._ctx.clock.time()
+            for result in run.probed:
+                round_ = result.round
+                probed(progress, round_.node, round_.target, passed=result.passed, message=result.message, now=now)
+            run.probed.clear()
+            decision = advance(progress, now)
             await self._store(progress, decision)
             moved = await self._actions.do(key, run, progress, decision)
             self._wake(key, run, decision.wake_at)

@@ -8,10 +8,11 @@ from typing import Any
 
 from vcnb.admission.flow_nodes import MAX_ITEMS
 from vcnb.clock import parse_time, rfc3339
+from vcnb.controllers.flow.agenda import NEAR
 from vcnb.controllers.flow.build import Place
 from vcnb.controllers.flow.expressions import ConditionError, evaluate_list
 from vcnb.controllers.flow.jobends import end_of, finished_job, has_run, may_retry
-from vcnb.controllers.flow.progress import FINISHED, NEAR, Progress
+from vcnb.controllers.flow.progress import FINISHED, Progress
 from vcnb.controllers.flow.spec import Node
 from vcnb.controllers.flow.start import NotMade, make_job, say_why
 from vcnb.controllers.flow.status import phase_of
@@ -148,7 +149,7 @@ def _start_some(p: Progress, node: Node, children: list[Child]) -> None:
         if not due and (child["phase"] != _WAITING or running >= limit):
             continue
         if not p.room(more + 1):
-            p.wait_for_room(node.name)
+            p.agenda.wait_for_room(node.name)
             return
         started = _started(p, node, child)
         if started is None:

@@ -14,7 +14,7 @@ from vcnb.controllers.flow.variables import seen_by_expressions, variables_of
 from vcnb.resources.phases import FINISHED, JobPhase, NodePhase
 from vcnb.store.protocol import Obj
 
-__all__ = ["JOB_ENDED", "End", "Retried", "end_of", "finished_job", "has_run", "may_retry"]
+__all__ = ["JOB_ENDED", "End", "Retried", "end_of", "end_retrying", "finished_job", "has_run", "may_retry"]
 
 JOB_ENDED = frozenset(phase.value for phase in FINISHED)
 """Phases of a job that has ended."""
@@ -90,3 +90,12 @@ def may_retry(
         if not evaluate_bool(rule.when, variables(rule.when)):
             return Retried(None, end.reason, f"{end.message}; retry.when {rule.when!r} is false")
     return Retried(rule.backoff.delay(used + 1), end.reason, end.message)
+
+
+def end_retrying(p: Progress, node: Node) -> None:
+    """The flow ended before the next attempt of a node: its last one is what counts."""
+    entry = p.entries[node.name]
+    reason, message = str(entry.get("reason") or ""), str(entry.get("message") or "")
+    p.finish(node.name, NodePhase.FAILED, reason, message, attempt=max(int(entry.get("attempt") or 0) - 1, 0))
+    if entry.get("jobName"):
+        p.shown.unhide(entry["jobName"])

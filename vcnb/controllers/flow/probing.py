@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from vcnb.controllers.flow.agenda import NEAR
 from vcnb.controllers.flow.edges import EdgeState
-from vcnb.controllers.flow.progress import NEAR, Progress
+from vcnb.controllers.flow.progress import Progress
 from vcnb.controllers.flow.spec import Node, NodeType, Probe
 from vcnb.controllers.flow.status import phase_of
 from vcnb.controllers.flow.world import Check, Group, Round

@@ -1,21 +1,20 @@
 """How far a flow has come: the entries of ``status.nodes`` and everything that is counted beside them.
 
 Deterministic and without I/O: what it decides depends on the flow, on what the World shows and on the time alone. It can
-be built anew from the store at any moment and goes on from there. In between only what has changed is looked at: nodes
-to look at wait in a queue by their position, edges are counted, timers are in a heap. So one event costs the same in a
-flow of ten nodes and of a thousand.
+be built anew from the store at any moment and goes on from there. In between only what has changed is looked at: the
+agenda knows which nodes, edges are counted. So one event costs the same in a flow of ten nodes and of a thousand.
 
 How nodes move is in the modules ``waiting``, ``running``, ``items`` (forEach) and ``caching``; how the flow ends as a
-whole, and how it is suspended or run again, in ``flowstate``.
+whole in ``advance``, how it is run again in ``rerun``.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from vcnb.clock import rfc3339
+from vcnb.controllers.flow.agenda import Agenda
 from vcnb.controllers.flow.edges import Edges, EdgeState, Entry, edge_state
 from vcnb.controllers.flow.naming import flow_uid, job_name
 from vcnb.controllers.flow.origin import Origin, origin_of
@@ -26,7 +25,7 @@ from vcnb.controllers.flow.world import Decision, Told, World
 from vcnb.resources.phases import NODE_FINISHED, FlowPhase, NodePhase
 from vcnb.store.protocol import Obj
 
-__all__ = ["FINISHED", "NEAR", "Progress", "active_jobs", "end_retrying"]
+__all__ = ["FINISHED", "Progress", "active_jobs"]
 
 FINISHED: Final = frozenset(phase.value for phase in NODE_FINISHED)
 _FAILURES: Final = frozenset({NodePhase.FAILED.value, NodePhase.TIMED_OUT.value, NodePhase.CANCELLED.value})
@@ -36,8 +35,6 @@ ENDS_RUNNING: Final = {
     "Terminated": "the flow was terminated",
 }
 _BUILT: Final = frozenset({*JOB_LISTS, "conditions", "jobStatusList", "nodes"})
-NEAR: Final = 1e-6
-"""Seconds; times that differ by less are the same moment."""
 
 
 class Progress:
@@ -88,14 +85,8 @@ class Progress:
         self.probing: set[tuple[str, str]] = set()
         self.next_probe: dict[tuple[str, str], float] = {}
         self.tries: dict[tuple[str, str], int] = {}
-        self._dirty: list[tuple[bool, int, str]] = []
-        self._queued: set[str] = set()
-        self._timers: list[tuple[float, str]] = []
-        self._set: set[tuple[float, str]] = set()
-        self._no_room: list[tuple[int, str]] = []
-        self._still_no_room: list[tuple[int, str]] = []
+        self.agenda = Agenda(self._rank)
         self._waits_as: dict[str, str] = {}
-        self._awaiting: dict[str, set[str]] = {}
         self._fresh: set[str] = set()
         self._loaded = True
         self._load(jobs)
@@ -219,122 +210,33 @@ class Progress:
             if entry["phase"] not in FINISHED:
                 self.touch(name)
 
+    def _rank(self, name: str) -> tuple[bool, int]:
+        return self.entries[name]["phase"] == NodePhase.WAITING, self.spec.nodes[name].position
+
     def touch(self, name: str) -> None:
-        """Look at a node in this or the next pass. What runs comes first, then the flow's own order."""
-        if name not in self._queued and name in self.entries:
-            self._queued.add(name)
-            waits = self.entries[name]["phase"] == NodePhase.WAITING
-            heapq.heappush(self._dirty, (waits, self.spec.nodes[name].position, name))
+        """Look at a node in this or the next pass."""
+        if name in self.entries:
+            self.agenda.touch(name)
 
     def touch_all(self) -> None:
         """Look at every node."""
         for name in self.entries:
             self.touch(name)
 
-    def next_dirty(self) -> str | None:
-        """The next node to look at; None when there is none."""
-        if not self._dirty:
-            return None
-        name = heapq.heappop(self._dirty)[2]
-        self._queued.discard(name)
-        return name
-
-    # Time
-
     def wake(self, when: float, name: str) -> None:
         """Look at a node at this time."""
-        if (when, name) not in self._set:
-            self._set.add((when, name))
-            heapq.heappush(self._timers, (when, name))
-
-    def fire_timers(self) -> None:
-        """Look at the nodes whose time has come."""
-        while self._timers and self._timers[0][0] <= self.now + NEAR:
-            due = heapq.heappop(self._timers)
-            self._set.discard(due)
-            self.touch(due[1])
-
-    @property
-    def next_timer(self) -> float | None:
-        """When the next timer is due."""
-        return self._timers[0][0] if self._timers else None
-
-    # Slots
+        self.agenda.wake(when, name)
 
     def room(self, jobs: int = 1) -> bool:
         """Whether so many more jobs may run (``maxParallel``)."""
         limit = self.spec.max_parallel
         return limit is None or self.active + jobs <= limit
 
-    def wait_for_room(self, name: str) -> None:
-        """Look at a node when a job has ended."""
-        self._still_no_room.append((self.spec.nodes[name].position, name))
-
-    def touch_next_in_line(self) -> bool:
-        """Look at the first node that waits for room, if there is some; False when there is nobody, or no room."""
-        if not self._no_room or not self.room():
-            return False
-        self.touch(heapq.heappop(self._no_room)[1])
-        return True
-
-    def line_up(self) -> None:
-        """A pass ends: who found no room in it is in line for the next one."""
-        for item in dict.fromkeys(self._still_no_room):
-            if item not in self._no_room:
-                heapq.heappush(self._no_room, item)
-        self._still_no_room.clear()
-
-    # Things that are not there yet
-
-    def wait_for(self, what: str, name: str) -> None:
-        """Look at a node when ``template/<name>`` or ``job/<name>`` has come, changed or gone."""
-        self._awaiting.setdefault(what, set()).add(name)
-
-    @property
-    def awaited(self) -> Iterable[str]:
-        """All that nodes wait for in this way."""
-        return self._awaiting.keys()
-
-    def refused(self, node: str, job: str, reason: str, message: str, again_at: float, *, final: bool) -> None:
-        """The store has refused a job of a node: the node waits (and tries again then), or has failed."""
-        entry = self.entries[node]
-        self.blocked[job] = again_at
-        children = entry.get("children")
-        if children is not None:
-            self.refuse_item(node, job, reason, message, final=final)
-        elif final:
-            self.finish(node, NodePhase.FAILED, reason, message)
-        elif entry["phase"] == NodePhase.RUNNING:
-            self.change(node, phase=NodePhase.WAITING.value, reason=reason, message=message, retryAt=None)
-        else:
-            self.change(node, reason=reason, message=message)
-        if entry.get("reason") != reason:
-            self.decision.told.append(Told("Warning", reason, f"node {node}: {message}"))
-        self.touch(node)
-
-    def refuse_item(self, node: str, job: str, reason: str, message: str, *, final: bool) -> None:
-        """The store has refused the job of one item: the item waits again, or has failed."""
-        refused = []
-        for child in self.entries[node]["children"]:
-            if child.get("jobName") == job and child["phase"] == NodePhase.RUNNING:
-                phase = NodePhase.FAILED if final else NodePhase.WAITING
-                refused.append({**child, "phase": phase.value, "reason": reason, "message": message})
-            else:
-                refused.append(child)
-        self.change(node, children=refused, reason=reason, message=message)
-
-    def appeared(self, what: str) -> bool:
-        """Something that nodes may wait for has changed; returns whether one does."""
-        found = self._awaiting.pop(what, ())
-        for name in found:
-            self.touch(name)
-        return bool(found)
-
     # Jobs
 
     def job_changed(self, name: str) -> None:
         """A job of this name has appeared, changed or gone."""
-        self.appeared(f"job/{name}")
+        self.agenda.appeared(f"job/{name}")
         job = self.own_job(name)
         last = job if job is not None else self.world.lost(name)
         origin = origin_of(last, self.name, self.spec.nodes) if last is not None else None
@@ -456,15 +358,6 @@ class Progress:
         self._fresh.clear()
         self.extra.clear()
         self.shown.adopt(self.status)
-
-
-def end_retrying(p: Progress, node: Node) -> None:
-    """The flow ended before the next attempt of a node: its last one is what counts."""
-    entry = p.entries[node.name]
-    reason, message = str(entry.get("reason") or ""), str(entry.get("message") or "")
-    p.finish(node.name, NodePhase.FAILED, reason, message, attempt=max(int(entry.get("attempt") or 0) - 1, 0))
-    if entry.get("jobName"):
-        p.shown.unhide(entry["jobName"])
 
 
 def active_jobs(entry: Entry) -> int:

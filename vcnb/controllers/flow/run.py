@@ -9,12 +9,13 @@ from vcnb.clock import Timer
 from vcnb.controllers.flow.cachejobs import CacheJobState
 from vcnb.controllers.flow.outputs import pod_names
 from vcnb.controllers.flow.progress import Progress
+from vcnb.controllers.flow.world import Round
 from vcnb.controllers.runtime.context import Context
 from vcnb.resources import names
 from vcnb.resources.kinds import JOB, JOBTEMPLATE, POD
 from vcnb.store.protocol import Obj
 
-__all__ = ["FlowKey", "FlowRun"]
+__all__ = ["FlowKey", "FlowRun", "Probed"]
 
 
 class FlowKey(NamedTuple):
@@ -25,6 +26,14 @@ class FlowKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+class Probed(NamedTuple):
+    """The result of a round of probes."""
+
+    round: Round
+    passed: bool
+    message: str
 
 
 class FlowRun:
@@ -41,6 +50,8 @@ class FlowRun:
         """Jobs to look at in the next pass."""
         self.last: dict[str, Obj] = {}
         """Last states of jobs that were deleted."""
+        self.probed: list[Probed] = []
+        """Results of probes that the flow has not been told of."""
         self.failures: dict[str, int] = {}
         """How often the store has refused a job."""
         self.terminated: set[str] = set()

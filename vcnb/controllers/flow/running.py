@@ -5,9 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from vcnb.clock import parse_time, rfc3339
+from vcnb.controllers.flow.agenda import NEAR
 from vcnb.controllers.flow.expressions import ConditionError, evaluate_bool
-from vcnb.controllers.flow.jobends import JOB_ENDED, End, Retried, end_of, finished_job, has_run, may_retry
-from vcnb.controllers.flow.progress import NEAR, Progress, end_retrying
+from vcnb.controllers.flow.jobends import (
+    JOB_ENDED,
+    End,
+    Retried,
+    end_of,
+    end_retrying,
+    finished_job,
+    has_run,
+    may_retry,
+)
+from vcnb.controllers.flow.progress import Progress
 from vcnb.controllers.flow.spec import Node, NodeType
 from vcnb.controllers.flow.status import phase_of
 from vcnb.controllers.flow.variables import seen_by_expressions, variables_of

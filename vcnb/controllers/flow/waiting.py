@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from vcnb.clock import parse_time
+from vcnb.controllers.flow.agenda import NEAR
 from vcnb.controllers.flow.build import Place
 from vcnb.controllers.flow.caching import start_cache
 from vcnb.controllers.flow.edges import Verdict
 from vcnb.controllers.flow.expressions import ConditionError, evaluate, evaluate_bool
 from vcnb.controllers.flow.items import start_items
 from vcnb.controllers.flow.probing import look_at_probes
-from vcnb.controllers.flow.progress import FINISHED, NEAR, Progress
+from vcnb.controllers.flow.progress import FINISHED, Progress
 from vcnb.controllers.flow.spec import Node, NodeType
 from vcnb.controllers.flow.start import NotMade, make_job, say_why
 from vcnb.controllers.flow.variables import variables_of
@@ -144,7 +145,7 @@ def begin_job(p: Progress, node: Node, *, iteration: int | None = None) -> None:
     entry = p.entries[node.name]
     place = Place(entry.get("attempt") or 0, iteration=iteration)
     if not _has_room(p, node, place):
-        p.wait_for_room(node.name)
+        p.agenda.wait_for_room(node.name)
         p.change(node.name, reason="MaxParallel", message=f"{p.active} jobs run; maxParallel is {p.spec.max_parallel}")
         return
     try:
