@@ -83,3 +83,12 @@ def test_a_delay_after_a_failure_outlives_the_failed_pod_and_the_controllers(def
     default.wait(10)
 
     assert default.phase == "Aborting"
+
+
+def test_a_command_that_means_nothing_in_this_phase_ends_no_timer(default: Scene):
+    default.create("a*1", policies=["PodPending->AbortJob 10s"])
+    default.command("ResumeJob")
+
+    default.wait(10)
+
+    assert default.phase == "Aborted"

@@ -222,7 +222,8 @@ class JobController:
         except Exception as error:  # noqa: BLE001 whatever a pass runs into, the job is tried again
             await self._failed(info, row, request, action, error)
             return False
-        if action not in INTERNAL_ACTIONS:
+        idle = row.pass_ is Pass.SYNC and self.behaviour.timers_by_pod_uid  # it has no meaning in this phase
+        if action not in INTERNAL_ACTIONS and not idle:
             self.delays.clean_up(info.key, action, request)
         return True
 
