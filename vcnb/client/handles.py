@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from vcnb.client.bridge import Bridge, twins
 from vcnb.client.jsonvalues import plain
+from vcnb.client.logs import check_logs
 from vcnb.client.masking import masked
 from vcnb.client.records import EventRecord, event_record, moment
 from vcnb.errors import NotFound, Problem
 from vcnb.resources import kinds
 from vcnb.resources.kinds import Kind
+from vcnb.resources.names import LAST_APPLIED
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
@@ -170,10 +172,13 @@ def exported(obj: Obj) -> dict[str, Any]:
     """An object as a person would write it: no status, no uid, no versions."""
     meta: Mapping[str, Any] = obj["metadata"]
     drop = {"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "deletionTimestamp"}
-    return {
-        **{key: plain(value) for key, value in obj.items() if key not in ("status", "metadata")},
-        "metadata": {key: plain(value) for key, value in meta.items() if key not in drop},
-    }
+    kept = {key: plain(value) for key, value in meta.items() if key not in drop}
+    annotations = {key: value for key, value in (kept.get("annotations") or {}).items() if key != LAST_APPLIED}
+    if annotations:
+        kept["annotations"] = annotations
+    else:
+        kept.pop("annotations", None)
+    return {**{key: plain(value) for key, value in obj.items() if key not in ("status", "metadata")}, "metadata": kept}
 
 
 class QueueHandle(Handle):
@@ -219,6 +224,7 @@ class PodHandle(Handle):
 
     async def _logs(self, container: str | None = None, *, tail: int | None = None, previous: bool = False) -> str:
         """What the pod has written so far. Bytes that are not UTF-8 become U+FFFD."""
+        check_logs(f"pod {self.name!r}", [self._seen.get("spec", {})], container, tail)
         return await self._cluster._logs.of_pod(self._seen, container, tail=tail, previous=previous)  # noqa: SLF001
 
     logs, logs_async = twins(_logs)

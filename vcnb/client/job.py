@@ -6,12 +6,14 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vcnb.client.bridge import twins
 from vcnb.client.handles import Handle, PodHandle, command_for
+from vcnb.client.logs import check_logs
 from vcnb.client.records import COUNTERS, JobState, PhaseRecord, phase_history
 from vcnb.client.situation import gather
 from vcnb.errors import InvalidState, JobFailed, NotFound, VcnbError, WaitTimeout
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from vcnb.client.tables import Records
 
 __all__ = ["ENDED", "JobHandle"]
+
+T = TypeVar("T")
 
 ENDED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED})
 """Where a wait for the end of a job returns: the finished phases, and Aborted, which only a resume leaves."""
@@ -103,13 +107,19 @@ class JobHandle(Handle):
         without reaching ``phase``) unless ``check=False``, WaitTimeout when time is up, NotFound when it is deleted.
         An interrupt stops the wait, never the job.
         """
-        try:
+        with self._going_on():
             return self._bridge.run(self._wait(phase, timeout, check))
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Say to the person who interrupts a wait that the job runs on, and how to get back to it."""
+        try:
+            yield
         except KeyboardInterrupt:
-            print(  # noqa: T201 - said to the person at the keyboard
-                f'stopped waiting; job {self.name!r} goes on: cluster.jobs["{self.name}"].wait(), or .terminate()',
-                file=sys.stderr,
-            )
+            where = "" if self.namespace == "default" else f", {self.namespace!r}"
+            again = f"cluster.jobs.get({self.name!r}{where})"
+            text = f"stopped waiting; job {self.name!r} goes on: {again}.wait(), or .terminate()"
+            print(text, file=sys.stderr)  # noqa: T201 - said to the person at the keyboard
             raise
 
     def wait_async(
@@ -146,11 +156,15 @@ class JobHandle(Handle):
         deadline = None if timeout is None else time.monotonic() + timeout
         states = self._states()
         try:
-            while (state := self._bridge.run(self._next_state(states, deadline))) is not None:
+            while (state := self._next_of(self._next_state(states, deadline))) is not None:
                 yield state
         finally:
             if not self._bridge.closed:
                 self._bridge.run(_close(states))
+
+    def _next_of(self, step: Coroutine[Any, Any, T]) -> T:
+        with self._going_on():
+            return self._bridge.run(step)
 
     async def _next_state(self, states: AsyncIterator[JobState], deadline: float | None) -> JobState | None:
         left = None if deadline is None else deadline - time.monotonic()
@@ -165,6 +179,7 @@ class JobHandle(Handle):
         async with self._cluster._changes.follow(kinds.JOB, self.uid) as feed:  # noqa: SLF001
             state: Obj | None = await self._refresh()
             while state is not None:
+                self._seen = state
                 status = state.get("status", {})
                 counters = {name: status.get(name, 0) for name in COUNTERS}
                 yield JobState(phase_of(state), counters, self._cluster.time() - created)
@@ -257,12 +272,14 @@ class JobHandle(Handle):
         tail: int | None = None,
         previous: bool = False,
     ) -> str:
-        self._check_pods(task, index)
+        self._check_pods(task, index, container, tail)
         return await self._cluster._logs.of_job(  # noqa: SLF001
             await self._refresh(), task, index, container, tail=tail, previous=previous
         )
 
-    def _check_pods(self, task: str | None, index: int | None) -> None:
+    def _check_pods(self, task: str | None, index: int | None, container: str | None, tail: int | None) -> None:
+        written = [item for item in self._seen["spec"].get("tasks", ()) if task in (None, item["name"])]
+        check_logs(f"job {self.name!r}", [item["template"].get("spec", {}) for item in written], container, tail)
         tasks = {item["name"]: item.get("replicas", 0) for item in self._seen["spec"].get("tasks", ())}
         if task is not None and task not in tasks:
             raise VcnbError(f"job {self.name!r} has no task {task!r}; its tasks: {', '.join(tasks)}")
@@ -283,7 +300,8 @@ class JobHandle(Handle):
         """What the job's pods have written: one string, or with ``follow`` an iterator of lines until the job has ended.
 
         Lines begin with ``pod | `` when several pods are asked for. ``tail``: only the last n lines of each pod;
-        ``previous``: the container before its last restart. Bytes that are not UTF-8 become U+FFFD.
+        ``previous``: the container before its last restart. Bytes that are not UTF-8 become U+FFFD. Raises VcnbError for a
+        task, index or container that the job does not have.
         """
         if follow:
             return self._follow(task, index, container, tail)
@@ -301,10 +319,10 @@ class JobHandle(Handle):
         return self._bridge.wrap(self._logs(task, index, container, tail=tail, previous=previous))
 
     def _follow(self, task: str | None, index: int | None, container: str | None, tail: int | None) -> Iterator[str]:
-        self._check_pods(task, index)
+        self._check_pods(task, index, container, tail)
         batches = self._cluster._logs.follow(self._current(), task, index, container, tail)  # noqa: SLF001
         try:
-            while (lines := self._bridge.run(_next(batches))) is not None:
+            while (lines := self._next_of(_next(batches))) is not None:
                 yield from lines
         finally:
             if not self._bridge.closed:
@@ -316,6 +334,10 @@ class JobHandle(Handle):
 
         situation = await self._situation()
         self._cluster._attention.saw(situation.job)  # noqa: SLF001
+        phase = phase_of(situation.job)
+        if self._gone and phase not in ENDED:
+            seen = f"; it was last seen {phase}" if phase else ""
+            return f"Job {self.name} was deleted{seen}.\nNext: submit it again to run it again"
         return why(situation)
 
     why, why_async = twins(_why)
@@ -384,7 +406,8 @@ class JobHandle(Handle):
     def __repr__(self) -> str:
         from vcnb.scene.job import one_line
 
-        return one_line(self._current())
+        shown = one_line(self._current())
+        return f"<deleted {shown[1:]}" if self._gone else shown
 
 
 async def pods_of(job: JobHandle) -> list[Obj]:
@@ -423,7 +446,7 @@ def _json_object(line: str) -> dict[str, Any] | None:
 def _wanted_phase(phase: str | None) -> str | None:
     if phase is None:
         return None
-    known = {item.value.lower(): item.value for item in JobPhase}
+    known = {item.value.lower(): item.value for item in JobPhase if item.value}
     if phase.lower() not in known:
         raise VcnbError(f"a job has no phase {phase!r}; it can be waited for: {', '.join(known.values())}")
     return known[phase.lower()]

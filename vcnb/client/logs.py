@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from vcnb.client.engine import Engine
+from vcnb.errors import VcnbError
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
     from vcnb.local.node.logs import LogQuery
 
-__all__ = ["Logs"]
+__all__ = ["Logs", "check_logs"]
+
+
+def check_logs(whose: str, specs: Sequence[Mapping[str, Any]], container: str | None, tail: int | None) -> None:
+    """Raise VcnbError for a container that none of these pod specs has, or a negative number of lines."""
+    if tail is not None and tail < 0:
+        raise VcnbError(f"tail is a number of lines, 0 or more, not {tail}; without it all are given")
+    lists = [spec.get(kind, ()) for spec in specs for kind in ("containers", "initContainers")]
+    known = dict.fromkeys(item["name"] for items in lists for item in items)
+    if container is not None and known and container not in known:
+        raise VcnbError(f"{whose} has no container {container!r}; there is: {', '.join(known)}")
 
 
 class Logs:

@@ -54,6 +54,10 @@ def _task_minimum(task: Mapping[str, Any]) -> int:
 
 
 def _check(job: Obj, tasks: list[dict[str, Any]], replicas: Mapping[str, int], min_available: int | None) -> None:
+    if not isinstance(replicas, Mapping):
+        raise TypeError(
+            f"scale takes a mapping of tasks and numbers of pods, such as {{'worker': 5}}, not {replicas!r}"
+        )
     problems: list[Problem] = []
     names = [task["name"] for task in tasks]
     for name, count in replicas.items():
