@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=100)
     options = parser.parse_args()
     for runtime in (None, "process", "sandbox"):
+        name = runtime or "default"
         started, whole = [], []
         with vcnb.connect("memory://", runtime=runtime) as cluster:
             for number in range(options.jobs):
@@ -42,7 +43,7 @@ def main() -> None:
                 started.append(parse_time(status["startedAt"]) - began)
                 job.delete()
         print(
-            f"{runtime or "default":8} submit -> process running: p50 {statistics.median(started) * 1000:.1f} ms, "
+            f"{name:8} submit -> process running: p50 {statistics.median(started) * 1000:.1f} ms, "
             f"p95 {quantile(started, 0.95) * 1000:.1f} ms; submit -> wait() returned: "
             f"p50 {statistics.median(whole) * 1000:.1f} ms"
         )

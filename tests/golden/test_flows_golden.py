@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from golden.inprocess import InProcessCluster
 from golden.replay import Trace, replay, traces
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+
 from golden import compare, observe
 from golden.inprocess import NAMESPACE_NAME, InProcessCluster
 from golden.replay import Player, Trace, traces
-
 from vcnb.clock import parse_time
 from vcnb.local.scheduler import Conf, Scheduler
 from vcnb.resources import kinds

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from unit.admission.samples import container, create, cronjob, job, pod, podgroup, queue, stored, task, template
 
+from unit.admission.samples import container, create, cronjob, job, pod, podgroup, queue, stored, task, template
 from vcnb.admission import Rules
 from vcnb.admission.serial import same
 

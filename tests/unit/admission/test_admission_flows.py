@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 import pytest
-from unit.admission.samples import FakeWorld, create, flow, job, node, only, paths, pod, task, template, update, warned
 
+from unit.admission.samples import FakeWorld, create, flow, job, node, only, paths, pod, task, template, update, warned
 from vcnb.admission import review
 from vcnb.admission.graph import Ancestors, find_cycle, topological_order
 

@@ -6,8 +6,8 @@ import copy
 from typing import Any
 
 import pytest
-from unit.admission.samples import container
 
+from unit.admission.samples import container
 from vcnb.admission.jobpatch import PatchError, apply_patch
 
 BASE: dict[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from unit.admission.samples import container, create, job, only, paths, pod, queue, stored, task, warned
 
 TIERS = {"highestTierAllowed": 1, "highestTierName": "rack"}

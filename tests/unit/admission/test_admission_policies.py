@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from unit.admission.samples import create, job, only, paths, task, warned
 
+from unit.admission.samples import create, job, only, paths, task, warned
 from vcnb.admission.findings import Findings
 from vcnb.admission.plugins import check_plugins, parse_arguments
 from vcnb.admission.policies import check_policies

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from unit.admission.samples import create, delete, only, paths, podgroup, queue, stored, update, warned
 
+from unit.admission.samples import create, delete, only, paths, podgroup, queue, stored, update, warned
 from vcnb.admission import Rules
 
 H, W = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from unit.admission.samples import FakeWorld, create, delete, job, only, paths, pod, podgroup, queue, task, update
 
+from unit.admission.samples import FakeWorld, create, delete, job, only, paths, pod, podgroup, queue, task, update
 from vcnb.admission import admit, review
 from vcnb.admission.findings import near
 from vcnb.errors import Forbidden, InvalidObject

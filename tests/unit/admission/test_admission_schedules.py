@@ -7,8 +7,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from unit.admission.samples import create, cronjob, job, only, paths, task, update, warned
 
+from unit.admission.samples import create, cronjob, job, only, paths, task, update, warned
 from vcnb.admission.schedule import ScheduleError, parse_schedule
 
 NEW_YORK = ZoneInfo("America/New_York")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from unit.admission.samples import container, create, job, only, pod, task
 
+from unit.admission.samples import container, create, job, only, pod, task
 from vcnb.admission.findings import Findings
 from vcnb.admission.template import check_pod_spec, check_template
 

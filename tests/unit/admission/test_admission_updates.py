@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+
 from unit.admission.samples import create, job, only, paths, pod, queue, stored, task, update
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}

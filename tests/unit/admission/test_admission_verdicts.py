@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from unit.admission.samples import (
     FakeWorld,
     container,
@@ -21,7 +22,6 @@ from unit.admission.samples import (
     task,
     update,
 )
-
 from vcnb.admission import Rules, review
 
 FAILED = {"event": "PodFailed", "action": "RestartJob"}

@@ -1,6 +1,7 @@
 """The worked examples of plugin env."""
 
 import pytest
+
 from unit.plugins.plugin_cases import BOTH, added, created, env, hook, job, task
 
 

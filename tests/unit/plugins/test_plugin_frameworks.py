@@ -6,8 +6,8 @@ import socket
 import subprocess
 
 import pytest
-from unit.plugins.plugin_cases import BOTH, DEFAULT, STRICT, added, container, created, env, hook, job, task, variables
 
+from unit.plugins.plugin_cases import BOTH, DEFAULT, STRICT, added, container, created, env, hook, job, task, variables
 from vcnb.controllers.job.plugins import PLUGINS, PluginError
 from vcnb.controllers.job.plugins.pytorch import wait_script
 

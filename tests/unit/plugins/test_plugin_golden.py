@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from unit.plugins.plugin_cases import STRICT, Api, Keys, bare_pod, hook
 
+from unit.plugins.plugin_cases import STRICT, Api, Keys, bare_pod, hook
 from vcnb.controllers.job.plugins import plugins_of
 
 RECORDINGS = Path(__file__).parents[2] / "golden" / "job-objects.json"

@@ -5,8 +5,8 @@ import sys
 import time
 
 import pytest
-from unit.plugins.plugin_cases import BOTH, DEFAULT, STRICT, Keys, added, bare_pod, created, env, hook, job, task
 
+from unit.plugins.plugin_cases import BOTH, DEFAULT, STRICT, Keys, added, bare_pod, created, env, hook, job, task
 from vcnb.controllers.job.plugins import PLUGINS, PluginBehaviour, PluginError, plugins_of
 from vcnb.controllers.job.plugins.layout import layout_of
 

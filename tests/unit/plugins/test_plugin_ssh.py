@@ -4,8 +4,8 @@ import shutil
 import subprocess
 
 import pytest
-from unit.plugins.plugin_cases import BOTH, DEFAULT, STRICT, Keys, added, container, created, hook, job, task
 
+from unit.plugins.plugin_cases import BOTH, DEFAULT, STRICT, Keys, added, container, created, hook, job, task
 from vcnb.controllers.job.plugins import PluginError, generate_keys
 
 CONFIG = """\

@@ -1,8 +1,8 @@
 """The worked examples of plugin svc, its objects over a job's life, and where it is better than upstream."""
 
 import pytest
-from unit.plugins.plugin_cases import BOTH, DEFAULT, STRICT, Api, added, container, created, env, hook, job, task
 
+from unit.plugins.plugin_cases import BOTH, DEFAULT, STRICT, Api, added, container, created, env, hook, job, task
 from vcnb.controllers.job.plugins import PluginError
 
 PS_WORKER = {

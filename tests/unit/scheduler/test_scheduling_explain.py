@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from unit.scheduler.scheduling_world import Task, World, node
-
 from vcnb.local.scheduler import Code, explain
 from vcnb.local.scheduler.values import Queue
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from unit.scheduler.scheduling_world import Task, World, node
 
+from unit.scheduler.scheduling_world import Task, World, node
 from vcnb.local.scheduler import Conf, Snapshot
 from vcnb.local.scheduler.schedule import run_pass
 from vcnb.local.scheduler.state import ClusterState

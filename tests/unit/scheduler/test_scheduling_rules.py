@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from unit.scheduler.scheduling_world import NS, Task, World, node
 
+from unit.scheduler.scheduling_world import NS, Task, World, node
 from vcnb.local.scheduler import Conf, Snapshot, schedule, shares
 from vcnb.local.scheduler.amounts import compared, in_words
 from vcnb.local.scheduler.parts import QueueState

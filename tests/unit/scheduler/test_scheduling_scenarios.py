@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from unit.scheduler.scheduling_world import Task, World, node
 
+from unit.scheduler.scheduling_world import Task, World, node
 from vcnb.local.scheduler import Conf
 from vcnb.local.scheduler.values import Queue
 

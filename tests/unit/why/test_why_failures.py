@@ -1,6 +1,7 @@
 """Exit codes in plain words, and the rest of ``why`` that one text per state does not show."""
 
 import pytest
+
 from unit.why.why_cases import ask, command, entered, event, failed, group, job, pod, task, terminated
 
 
