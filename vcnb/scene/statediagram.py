@@ -49,7 +49,7 @@ _BENDS: Final[Mapping[tuple[str, str], float]] = {
     (_P.RESTARTING, _P.FAILED): 4,
     (_P.RESTARTING, _P.ABORTING): 6,
     (_P.ABORTING, _P.RESTARTING): 6,
-    (_P.ABORTED, _P.RESTARTING): 32,
+    (_P.ABORTED, _P.RESTARTING): -64,
 }
 
 
@@ -80,7 +80,7 @@ def state_diagram(job: Obj) -> Figure:
         at = entered.get(phase)
         since = span(at - created) if at is not None and created is not None else ""
         body.append(_node(str(phase), phase == current, visits[phase], since))
-    return Figure(686, 250, "".join(body), _words(job, current, steps))
+    return Figure(686, 258, "".join(body), _words(job, current, steps))
 
 
 def _words(job: Obj, current: str, steps: list[tuple[str, float | None]]) -> str:

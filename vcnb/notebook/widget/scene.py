@@ -73,6 +73,7 @@ class SceneWidget(anywidget.AnyWidget):
         self._shown_at = 0.0
         self._mounted = False
         self._over = False
+        self._last: Mapping[str, str] = {}
         super().__init__(
             sections=list(self.SECTIONS), zoom=list(self.ZOOM), logs=self.LOGS, **self._state(self._read())
         )
@@ -130,7 +131,8 @@ class SceneWidget(anywidget.AnyWidget):
         if self._over:
             return
         self._over = True
-        self._update(self._static(snapshot))
+        self._last = self._static(snapshot)
+        self._update(self._last)
         self._stop()
         _ended.append(self)
         while len(_ended) > KEPT:
@@ -177,6 +179,8 @@ class SceneWidget(anywidget.AnyWidget):
     def _was_shown(self, shown: Any) -> None:
         self._shown.append(shown)
         self._shown_at = time.monotonic()
+        if self._over:  # it ended before it could be shown
+            shown.update(self._last, raw=True)
         PAINTER.later(self, MOUNT_SECONDS)
 
     def close(self) -> None:
