@@ -1,4 +1,4 @@
-"""Flows that are kept elsewhere than their jobs: an annotation says whose a job is."""
+"""Flows that are kept elsewhere than their jobs, and flows that another controller has run so far."""
 
 from __future__ import annotations
 
@@ -24,3 +24,27 @@ def test_a_job_of_nobody():
     assert flow_owner({"metadata": {"name": "x", "annotations": {"a": "b"}}}) is None
     other = {"metadata": {"name": "x", "ownerReferences": [{"kind": "Job", "controller": True}]}}
     assert flow_uid(other) == ""
+
+
+def test_a_flow_that_another_controller_has_run_so_far():
+    """Its status has no nodes; a job that ended well and is gone is in its histories."""
+    flow = flow_of(
+        {"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"]}}, {"name": "c", "dependsOn": {"targets": ["b"]}}
+    )
+    model = FlowModel(flow)
+    model.settle()
+    model.move("f-a", "Completed")
+    model.settle()
+    model.move("f-b", "Running")
+    model.settle()
+    kept = ("completedJobs", "runningJobs", "jobStatusList", "conditions")
+    model.flow = {**model.flow, "status": {key: model.status[key] for key in kept} | {"state": {"phase": "Running"}}}
+    model.remove("f-a")
+    model.restart()
+
+    model.settle()
+
+    assert (model.phases, model.created) == ({"a": "Succeeded", "b": "Running", "c": "Waiting"}, ["f-a", "f-b"])
+    model.move("f-b", "Completed")
+    model.settle()
+    assert model.created == ["f-a", "f-b", "f-c"]

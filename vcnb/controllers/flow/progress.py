@@ -22,7 +22,7 @@ from vcnb.controllers.flow.shown import Shown
 from vcnb.controllers.flow.spec import Edge, FlowSpec, Node, NodeType, read_spec
 from vcnb.controllers.flow.status import JOB_LISTS, list_of, phase_of
 from vcnb.controllers.flow.world import Decision, Told, World
-from vcnb.resources.phases import NODE_FINISHED, FlowPhase, NodePhase
+from vcnb.resources.phases import NODE_FINISHED, FlowPhase, JobPhase, NodePhase
 from vcnb.store.protocol import Obj
 
 __all__ = ["FINISHED", "Progress", "active_jobs"]
@@ -33,6 +33,11 @@ _LEFT_OUT_AT_END: Final = ("reason", "message", "retryAt", "paused")
 ENDS_RUNNING: Final = {
     "DeadlineExceeded": "the flow's activeDeadlineSeconds were over",
     "Terminated": "the flow was terminated",
+}
+_ENDS: Final[Mapping[str, Mapping[str, str]]] = {
+    JobPhase.COMPLETED.value: {"phase": NodePhase.SUCCEEDED.value},
+    JobPhase.FAILED.value: {"phase": NodePhase.FAILED.value, "reason": "JobFailed"},
+    JobPhase.TERMINATED.value: {"phase": NodePhase.FAILED.value, "reason": "JobTerminated"},
 }
 _BUILT: Final = frozenset({*JOB_LISTS, "conditions", "jobStatusList", "nodes"})
 
@@ -98,7 +103,7 @@ class Progress:
         for name, node in self.spec.nodes.items():
             entry = stored.get(name)
             if entry is None or (entry["phase"] == NodePhase.WAITING and entry.get("type") != node.type):
-                entry = {"type": node.type.value, "phase": NodePhase.WAITING.value}
+                entry = self._new_entry(node)
                 self._fresh.add(name)
             self.entries[name] = entry
             self._count(name, entry, +1)
@@ -120,6 +125,18 @@ class Progress:
                 if self.own_job(job_named) is None and self.shown.phase(job_named):
                     self.shown.gone(job_named, keep_condition=self.over)
             self._show_waiting(name)
+
+    def _new_entry(self, node: Node) -> Entry:
+        """The entry of a node that has none yet.
+
+        A flow that another controller has run so far tells of jobs that have ended and gone in its histories.
+        """
+        fresh = {"type": node.type.value, "phase": NodePhase.WAITING.value}
+        job = job_name(self.name, node.name)
+        ended = _ENDS.get(self.shown.phase(job))
+        if node.type is not NodeType.JOB or ended is None or self.own_job(job) is not None:
+            return fresh
+        return {**fresh, **ended, "jobName": job, "finishTime": self.stamp}
 
     def _show_stored(self, job: Obj, origin: Origin) -> None:
         """A job that was there before; one of an earlier iteration that was in no list stays in none."""
