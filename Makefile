@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CLUSTER ?= memory://
 
-.PHONY: demo test lint format bench browser clean help
+.PHONY: demo test nightly lint format bench browser clean help
 
 help:
 	@echo "make demo     install into $(VENV), run the quickstart notebook on the embedded cluster, report"
 	@echo "make test     install what the tests need and run them"
+	@echo "make nightly  10,000 random histories of jobs"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   format the code"
 	@echo "make bench    run the benchmarks"
@@ -31,6 +32,9 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	@sh tests/what_is_missing.sh
 	$(BIN)/python -m pytest
+
+nightly: $(VENV)/.test
+	VCNB_HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/property --timeout=0
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 _COMMON = {
@@ -19,3 +21,9 @@ _COMMON = {
 settings.register_profile("ci", max_examples=500, derandomize=True, database=None, **_COMMON)
 settings.register_profile("nightly", max_examples=10_000, **_COMMON)
 settings.load_profile(os.environ.get("VCNB_HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """What controllers log of injected faults would fill the report of a failure."""
+    caplog.set_level(logging.CRITICAL)

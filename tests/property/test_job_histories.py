@@ -7,4 +7,4 @@ from hypothesis import settings
 from property.histories import TroubledHistory
 
 TestHistories = TroubledHistory.TestCase
-TestHistories.settings = settings(max_examples=settings().max_examples * 6 // 10)
+TestHistories.settings = settings(max_examples=settings().max_examples * 3 // 4)

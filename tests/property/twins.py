@@ -24,7 +24,7 @@ AT_ONCE: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("reap"), st.just(())),
     st.tuples(st.just("command"), st.tuples(st.sampled_from(ACTIONS))),
     st.tuples(st.just("scale"), st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, 1))),
-    st.tuples(st.just("podgroup_becomes"), st.tuples(st.sampled_from(("Inqueue", "Running")))),
+    st.tuples(st.just("podgroup_becomes"), st.tuples(st.sampled_from(("Inqueue", "Running", "Unknown")))),
 )
 """Steps that are one change, whatever the controllers make of it.
 
