@@ -6,9 +6,10 @@ twice is the same value and causes no event.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from vcnb.errors import NotFound
 from vcnb.store.protocol import Obj
 
 __all__ = [
@@ -68,7 +69,11 @@ def ready(pod: Obj, now: str, *, is_ready: bool) -> dict[str, Any]:
 
 
 def restarted(pod: Obj, now: str, count: int, container: str | None) -> dict[str, Any]:
-    """Running again, with this restartCount in every regular container, or in one container (init or regular)."""
+    """Running again, with this restartCount in every regular container, or in one container (init or regular).
+
+    Raises NotFound for a container that the pod does not have.
+    """
+    _known(pod, [] if container is None else [container], "containers", "initContainers")
     status = running(pod, now, restarts=count if container is None else None)
     for kind in ("containerStatuses", "initContainerStatuses"):
         if kind in status:
@@ -94,7 +99,11 @@ def succeeded(pod: Obj, now: str) -> dict[str, Any]:
 
 
 def failed(pod: Obj, now: str, exit_code: ExitCode, reason: str | None) -> dict[str, Any]:
-    """Failed; the exit codes are those of the containers, in the order of the spec."""
+    """Failed; the exit codes are those of the containers, in the order of the spec.
+
+    Raises NotFound for a container that the pod does not have.
+    """
+    _known(pod, exit_code if isinstance(exit_code, Mapping) else [], "containers")
     containers: list[State] = []
     if exit_code is not None:
         for spec in _containers(pod):
@@ -102,6 +111,14 @@ def failed(pod: Obj, now: str, exit_code: ExitCode, reason: str | None) -> dict[
             containers.append(_ended(pod, spec, code, reason, now))
     status = _status(pod, "Failed", containers, is_ready=False, now=now)
     return {**status, "reason": reason} if reason else status
+
+
+def _known(pod: Obj, asked: Iterable[str], *lists: str) -> None:
+    known = [str(spec["name"]) for kind in lists for spec in pod["spec"].get(kind) or ()]
+    for name in asked:
+        if name not in known:
+            pod_name = pod["metadata"]["name"]
+            raise NotFound(f"pod {pod_name!r} has no container {name!r}; its containers: {', '.join(known)}")
 
 
 def _containers(pod: Obj) -> Sequence[Obj]:

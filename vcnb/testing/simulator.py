@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from vcnb.errors import InvalidState
+from vcnb.resources.phases import PodGroupPhase
 from vcnb.testing import clockwork, pod_status, podgroups, pods
 from vcnb.testing.census import Census
 from vcnb.testing.kubelet import AutoKubelet
@@ -195,6 +196,9 @@ class Simulator:
 
     def podgroup(self, job: JobRef, phase: str = "Inqueue", *, namespace: str | None = None) -> None:
         """The job's PodGroup gets this phase: Pending, Inqueue, Running, Unknown or Completed."""
+        phases = [known.value for known in PodGroupPhase if known]
+        if phase not in phases:
+            raise ValueError(f"a PodGroup is {', '.join(phases)}, not {phase!r}")
         self._podgroup(job_target(job, namespace), phase, only_pending=False)
 
     def _podgroup(self, job: Target, phase: str, *, only_pending: bool) -> None:

@@ -158,6 +158,18 @@ def test_mistakes_are_told(cluster: Any):
         cluster.simulator.reap("train-w-0")
 
 
+def test_a_container_or_phase_that_does_not_exist_is_told(cluster: Any):
+    sim = cluster.simulator
+    job = cluster.submit(manifest())
+
+    with pytest.raises(NotFound, match="pod 'train-w-0' has no container 'x'; its containers: c"):
+        sim.fail(("w", 0), {"x": 1}, job=job)
+    with pytest.raises(NotFound, match="no container 'x'"):
+        sim.restart_container(("w", 0), 1, "x", job=job)
+    with pytest.raises(ValueError, match="a PodGroup is Pending, Inqueue, Running, Unknown, Completed, not 'Runing'"):
+        sim.podgroup(job, "Runing")
+
+
 def test_a_cluster_of_real_pods_has_no_simulator():
     with vcnb.connect("memory://?controllers=off") as cluster, pytest.raises(VcnbError, match="simulated"):
         _ = cluster.simulator
