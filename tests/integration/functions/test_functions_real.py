@@ -170,7 +170,7 @@ def test_cancelling_ends_the_job_and_keeps_what_is_done(cluster, tmp_path):
     assert run.phase == "Terminated"
     assert str(run.progress()) == "1 of 2 done, 1 cancelled"
     assert run.results_so_far() == {0: tmp_path.name}
-    with pytest.raises(vcnb.CallFailed, match="item 1 .* was cancelled"):
+    with pytest.raises(vcnb.CallFailed, match=r"item 1 .* was cancelled"):
         run.results()
     run.cancel()
 
@@ -216,7 +216,7 @@ def test_a_pod_that_is_killed_is_replaced_and_only_that_pod(processes, tmp_path)
 def test_without_retries_a_killed_pod_is_a_failed_item_that_says_why(processes, tmp_path):
     run = processes.function(kills_pod_once).map([str(tmp_path)] * 2, range(2))
 
-    with pytest.raises(vcnb.CallFailed, match="item 1 .* exit code 137 .killed from outside") as error:
+    with pytest.raises(vcnb.CallFailed, match=r"item 1 .* exit code 137 .killed from outside") as error:
         run.results(timeout=WAIT)
 
     assert error.value.reason == "lost"
@@ -261,7 +261,7 @@ def test_a_gang_of_which_one_fails_is_stopped_and_raises_that_error(cluster, tmp
 def test_a_time_limit_holds_for_every_item(cluster, tmp_path):
     call = cluster.function(timeout=0.5)(waits_for).submit(str(tmp_path / "never"))
 
-    with pytest.raises(vcnb.CallFailed, match="it ran longer than 0.5 s") as error:
+    with pytest.raises(vcnb.CallFailed, match=r"it ran longer than 0.5 s") as error:
         call.result(timeout=WAIT)
     assert error.value.reason == "timeout"
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import numpy
+import numpy as np
 import pytest
 
 from vcnb.client.functions.parameters import ParameterError, check_parameters, parameters_of, read_parameters
@@ -80,7 +80,7 @@ def test_names_are_not_checked_in_another_language():
     ("value", "words"),
     [
         (Path("/x"), r"it is a PosixPath.*convert it with str"),
-        (numpy.float64(0.5), r"it is a float64.*convert it with \.tolist"),
+        (np.float64(0.5), r"it is a float64.*convert it with \.tolist"),
         ([1, {"a": {1, 2}}], r"\[1\]\['a'\] is a set"),
         ({1: 2}, r"has the key 1, which is no text"),
     ],

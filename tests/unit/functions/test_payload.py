@@ -85,7 +85,7 @@ def test_a_variable_of_the_function_around_it_is_named():
     held = threading.Lock()
 
     with pytest.raises(PayloadError, match="the variable 'held' of the function around it is a lock"):
-        pack_calls(lambda: held.locked(), once())
+        pack_calls(lambda: [held], once())
 
 
 def test_an_argument_is_named_by_its_item():

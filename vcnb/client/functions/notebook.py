@@ -246,8 +246,7 @@ class NotebookHandle(PayloadHandle):
 
     async def _result(self, timeout: float | None = None) -> ExecutedNotebook:
         await self._wait(timeout=timeout)
-        transcript = await self._collect()
-        return ExecutedNotebook(self._path, transcript.notebook, glued(transcript.notebook["cells"]))
+        return self._as_run(await self._collect())
 
     def result(self, timeout: float | None = None) -> ExecutedNotebook:
         """Wait for the end; the executed notebook: ``path notebook outputs``. It is saved, also when it failed.
@@ -256,11 +255,14 @@ class NotebookHandle(PayloadHandle):
         """
         return self._blocking(self._result(timeout))
 
+    def _as_run(self, transcript: Transcript) -> ExecutedNotebook:
+        notebook = node_of(text_of(transcript.notebook))
+        return ExecutedNotebook(self._path, notebook, glued(notebook["cells"]))
+
     async def _so_far(self) -> ExecutedNotebook:
         """The notebook as far as it has been run by now. Waits for nothing, raises nothing for a failed one."""
         await self._refresh()
-        transcript = await self._collect()
-        return ExecutedNotebook(self._path, transcript.notebook, glued(transcript.notebook["cells"]))
+        return self._as_run(await self._collect())
 
     so_far, so_far_async = twins(_so_far)
 
