@@ -61,18 +61,26 @@ def advance(p: Progress, now: float) -> Decision:
     _obey(p)
     deadline = _deadline(p)
     p.agenda.fire(now)
-    while True:
-        while (name := p.agenda.next()) is not None:
-            _step(p, p.spec.nodes[name])
-        if not p.room() or not p.agenda.touch_next_in_line():
-            break
-    p.agenda.line_up()
+    _look_around(p)
     _set_state(p)
     decision = p.decision
     decision.status = p.build_status()
     timers = [when for when in (p.agenda.next_timer, deadline) if when is not None]
     decision.wake_at = min(timers, default=None)
     return decision
+
+
+def _look_around(p: Progress) -> None:
+    """Look at every node that is due, then at those in line for room, as long as there is some."""
+    while True:
+        while (name := p.agenda.next()) is not None:
+            _step(p, p.spec.nodes[name])
+        if p.room() and p.agenda.touch_next_in_line():
+            continue
+        p.agenda.line_up()
+        if not p.released:
+            return
+        p.released = False
 
 
 def _step(p: Progress, node: Node) -> None:

@@ -76,6 +76,8 @@ class Progress:
         self.shown = Shown(self.status)
         self.active = 0
         """Jobs that exist, or are being made, and have not ended."""
+        self.released = False
+        """A job has ended in this pass, so there may be room for who found none before."""
         self.finished = 0
         self.failures = 0
         """Nodes that failed, and nobody handles it."""
@@ -184,8 +186,10 @@ class Progress:
         before = self.entries[name]
         if entry == before:
             return
+        jobs = self.active
         self._count(name, before, -1)
         self._count(name, entry, +1)
+        self.released = self.released or self.active < jobs
         self.entries[name] = entry
         self._fresh.add(name)
         self._show_waiting(name)
