@@ -41,7 +41,9 @@ class View {
     this.notice.setAttribute("role", "status");
     const keys = model.get<string[]>("sections");
     root.replaceChildren(...keys.map((key) => this.cell(key)));
-    this.cells.get(keys[0] ?? "")?.after(this.toolbar.element, this.notice);
+    const opened = this.cells.get("opened"); // the buttons stand by the job that they are for
+    if (opened) opened.before(this.toolbar.element, this.notice);
+    else this.cells.get(keys[0] ?? "")?.after(this.toolbar.element, this.notice);
     if (this.output) root.append(this.output.element);
     root.addEventListener("click", (event) => this.click(event, send));
     root.addEventListener("keydown", (event) => this.key(event, send));

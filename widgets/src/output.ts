@@ -7,6 +7,7 @@ export class Output {
   private readonly filter = document.createElement("input");
   private readonly note = document.createElement("span");
   private text = "";
+  private known = false;
 
   constructor(send: Send) {
     const title = document.createElement("summary");
@@ -21,11 +22,16 @@ export class Output {
     this.lines.setAttribute("aria-label", "output of the pods");
     this.element.className = "v-output";
     this.element.append(title, this.filter, this.note, this.lines);
-    this.element.addEventListener("toggle", () => send({ log: this.element.open }));
+    this.element.addEventListener("toggle", () => {
+      if (this.element.open === this.known) return;
+      this.known = this.element.open;
+      send({ log: this.known });
+    });
   }
 
   /** Opened by the kernel's wish, which is not told back to it. */
   open(wanted: boolean): void {
+    this.known = wanted;
     if (this.element.open !== wanted) this.element.open = wanted;
   }
 
