@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from vcnb import __version__
+from vcnb.cli.flow import flow, template
 from vcnb.cli.job import job
 from vcnb.cli.objects import apply, delete, describe, get, logs, validate
 from vcnb.cli.queue import pod, queue
@@ -24,5 +25,5 @@ def main(cluster: str | None) -> None:
     """Gang-scheduled Volcano Jobs on an embedded cluster: the same objects and verbs as vcctl and kubectl."""
 
 
-for command in (apply, get, describe, delete, validate, logs, job, queue, pod, status):
+for command in (apply, get, describe, delete, validate, logs, job, flow, template, queue, pod, status):
     main.add_command(command)

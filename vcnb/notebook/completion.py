@@ -29,9 +29,12 @@ _NAMED = (
 
 
 def register(shell: Any) -> None:
-    """Hook into IPython's completer for ``%vcjob``, ``%%vcjob`` and ``%vcnb``."""
+    """Hook into IPython's completer for ``%vcjob``, ``%%vcjob``, ``%jobflow``, ``%%jobflow`` and ``%vcnb``."""
     for key in ("%vcjob", "vcjob"):
         shell.set_hook("complete_command", _vcjob_line, str_key=key)
+    for key in ("%jobflow", "jobflow"):
+        shell.set_hook("complete_command", _jobflow_line, str_key=key)
+    shell.set_hook("complete_command", _jobflow_cell, str_key="%%jobflow")
     shell.set_hook("complete_command", _vcjob_cell, str_key="%%vcjob")
     for key in ("%vcnb", "vcnb"):
         shell.set_hook("complete_command", _vcnb_line, str_key=key)
@@ -61,6 +64,29 @@ def _vcjob_cell(_shell: Any, event: Any) -> list[str]:
     if len(words) >= 2 and words[-2] == "--lang":
         return ["python", "bash", "yaml"]
     options = [option for action in cell_parser()._actions for option in action.option_strings]  # noqa: SLF001
+    return [option for option in options if option.startswith("--")]
+
+
+def _jobflow_line(_shell: Any, event: Any) -> list[str]:
+    from vcnb.notebook.flowverbs import VERBS
+
+    words = _words(event)
+    if len(words) <= 2:
+        return list(VERBS)
+    if len(words) == 3 and words[1] in VERBS and words[1] != "list":
+        return _names(kinds.JOBFLOW)
+    return ["--namespace", "--quiet", "--no-raise"]
+
+
+def _jobflow_cell(_shell: Any, event: Any) -> list[str]:
+    from vcnb.notebook.flows import flow_parser
+
+    words = _words(event)
+    if len(words) >= 2 and words[-2] in ("--queue", "-q"):
+        return _names(kinds.QUEUE)
+    if len(words) >= 2 and words[-2] in ("--param", "-p"):
+        return []
+    options = [option for action in flow_parser()._actions for option in action.option_strings]  # noqa: SLF001
     return [option for option in options if option.startswith("--")]
 
 

@@ -18,7 +18,7 @@ from vcnb.notebook.live import show
 from vcnb.notebook.progress import report
 from vcnb.resources.manifest import dump
 
-__all__ = ["VERBS", "cell_parser", "submit_cell"]
+__all__ = ["VERBS", "add_job_options", "cell_parser", "submit_cell"]
 
 
 def cell_parser() -> Parser:
@@ -26,19 +26,7 @@ def cell_parser() -> Parser:
     parser = Parser("%%vcjob", "Run the cell as a gang-scheduled job: all replicas start together, or none does.")
     add = parser.add_argument
     add("name", nargs="?", help="the job's name; without one a name is made up")
-    add("--task", default="worker", help="the task's name (default: worker)")
-    add("--replicas", type=int, default=1, metavar="N", help="how many pods run the cell (default: 1)")
-    add("--min-available", type=int, metavar="N", help="how many must be able to start together (default: all)")
-    add("--queue", "-q", metavar="Q", help="the queue (default: default)")
-    add("--image", metavar="I", help="the container image; embedded pods use this machine's programs")
-    add("--cpu", metavar="C", help="CPUs of each replica, e.g. 1 or 250m")
-    add("--memory", metavar="M", help="memory of each replica, e.g. 1Gi")
-    add("--env", action="append", default=[], metavar="K=V", help="an environment variable; may be repeated")
-    add("--lang", choices=("python", "bash", "yaml"), help="what the cell is, when it is not told from its text")
-    add("--plugin", action="append", default=[], metavar="P", help="a job plugin, e.g. svc, pytorch; may be repeated")
-    add("--policy", action="append", default=[], metavar="E=A", help="e.g. PodFailed=RestartJob, 137=AbortJob:30s")
-    add("--max-retry", type=int, metavar="N", help="how often the job may be restarted (default: 3)")
-    add("--ttl", type=int, metavar="S", help="delete the job this many seconds after it has finished")
+    add_job_options(parser)
     add("--namespace", "-n", metavar="NS", help="the namespace (default: default)")
     waiting = parser.add_mutually_exclusive_group()
     waiting.add_argument("--wait", action="store_true", help="wait for the end (default without a live front end)")
@@ -52,6 +40,24 @@ def cell_parser() -> Parser:
     add("--no-raise", action="store_true", help="do not raise when the job fails")
     add("--quiet", action="store_true", help="show nothing")
     return parser
+
+
+def add_job_options(parser: Parser) -> None:
+    """The options that say what a cell's job is; a node of ``%%jobflow`` has them, too."""
+    add = parser.add_argument
+    add("--task", default="worker", help="the task's name (default: worker)")
+    add("--replicas", type=int, default=1, metavar="N", help="how many pods run the cell (default: 1)")
+    add("--min-available", type=int, metavar="N", help="how many must be able to start together (default: all)")
+    add("--queue", "-q", metavar="Q", help="the queue (default: default)")
+    add("--image", metavar="I", help="the container image; embedded pods use this machine's programs")
+    add("--cpu", metavar="C", help="CPUs of each replica, e.g. 1 or 250m")
+    add("--memory", metavar="M", help="memory of each replica, e.g. 1Gi")
+    add("--env", action="append", default=[], metavar="K=V", help="an environment variable; may be repeated")
+    add("--lang", choices=("python", "bash", "yaml"), help="what the cell is, when it is not told from its text")
+    add("--plugin", action="append", default=[], metavar="P", help="a job plugin, e.g. svc, pytorch; may be repeated")
+    add("--policy", action="append", default=[], metavar="E=A", help="e.g. PodFailed=RestartJob, 137=AbortJob:30s")
+    add("--max-retry", type=int, metavar="N", help="how often the job may be restarted (default: 3)")
+    add("--ttl", type=int, metavar="S", help="delete the job this many seconds after it has finished")
 
 
 def submit_cell(shell: Any, words: Sequence[str], body: str) -> Any:

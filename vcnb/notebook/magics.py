@@ -1,4 +1,7 @@
-"""The magics ``%%vcjob``, ``%vcjob`` and ``%vcnb``. Each verb is a small function; the parser says what it takes."""
+"""The magics ``%%vcjob``, ``%%jobflow``, ``%%jobnode``, ``%vcjob``, ``%jobflow`` and ``%vcnb``.
+
+Each verb is a small function; the parser says what it takes.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand, output_can_be_silenced
+from IPython.core.magic import (
+    Magics,
+    cell_magic,
+    line_cell_magic,
+    line_magic,
+    magics_class,
+    no_var_expand,
+    output_can_be_silenced,
+)
 
-from vcnb.notebook import jobs, settings
+from vcnb.notebook import flows, flowverbs, jobs, settings
 from vcnb.notebook.arguments import Help, split
 
 __all__ = ["VcnbMagics"]
@@ -40,6 +51,41 @@ class VcnbMagics(Magics):
         if cell is None:
             return self._dispatch("vcjob", line, jobs.VERBS)
         return self._guarded(lambda words: jobs.submit_cell(self.shell, words, cell), line)
+
+    @no_var_expand
+    @output_can_be_silenced
+    @line_cell_magic
+    def jobflow(self, line: str, cell: str | None = None) -> Any:
+        """Run a graph of jobs, or look at flows.
+
+        %%jobflow digits --param folds=5
+        prepare >> fit >> report
+        fit: train(C=item, folds=params.folds) --for-each "[0.1, 1, 10]" --retry 2
+        report: report.ipynb
+
+        The cell is the short form (`%jobflow help` explains it), or YAML with JobTemplates and a JobFlow.
+
+        %jobflow list                     %jobflow get digits [-o yaml]
+        %jobflow watch digits             %jobflow logs digits [NODE] [--tail N]
+        %jobflow nodes digits             %jobflow describe digits
+        %jobflow why digits
+        %jobflow suspend|resume|retry|terminate|delete digits
+
+        `%jobflow VERB -h` and `%jobflow help` show all options. {expr} and $name in the line are replaced from your variables.
+        """
+        if cell is None:
+            return self._dispatch("jobflow", line, flowverbs.VERBS)
+        return self._guarded(lambda words: flows.submit_cell(self.shell, words, cell), line)
+
+    @no_var_expand
+    @cell_magic
+    def jobnode(self, line: str, cell: str) -> None:
+        """Keep a cell as what a node runs, for %%jobflow cells that name it.
+
+        %%jobnode prepare --cpu 1
+        print("Python, or bash with a first line #!/bin/bash")
+        """
+        self._guarded(lambda words: flows.keep_cell(words, cell), line)
 
     @no_var_expand
     @output_can_be_silenced

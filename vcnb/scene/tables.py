@@ -139,6 +139,7 @@ _COLUMNS: Mapping[Kind, Mapping[str, Cell]] = {
     },
     kinds.COMMAND: {"action": _top("action"), "age": _age},
     kinds.JOBFLOW: {"phase": lambda obj, _now: obj.get("status", {}).get("state", {}).get("phase", ""), "age": _age},
+    kinds.JOBTEMPLATE: {},
 }
 
 _STATES = ("phase", "state")

@@ -13,7 +13,7 @@ What runs in a node becomes a JobTemplate called ``<flow>-<node>`` that belongs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from vcnb.client.flows.expressions import has_expressions, lifted, with_environment
@@ -223,6 +223,11 @@ class Flow:
         node.after(*([after] if isinstance(after, str) or not isinstance(after, (list, tuple)) else after))
         self._nodes[node.name] = node
         return node
+
+    def arrange(self, names: Iterable[str]) -> None:
+        """Put these nodes first, in this order, for whoever reads the flow."""
+        first = {name: self._nodes[name] for name in names if name in self._nodes}
+        self._nodes = {**first, **self._nodes}
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from vcnb.client.applying import with_last_applied
 from vcnb.client.documents import Checked, Source, check_all, read
 from vcnb.client.flows.builder import Flow
 from vcnb.client.flows.parts import FLOW_LABEL
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from vcnb.client.cluster import Cluster
     from vcnb.client.handles import Handle
 
-__all__ = ["has_flow", "submit_flows"]
+__all__ = ["check_documents", "has_flow", "submit_documents", "submit_flows"]
 
 
 def has_flow(source: Any) -> bool:
@@ -52,8 +53,38 @@ async def submit_flows(cluster: Cluster, source: Source | Flow | Sequence[Any], 
     return handles[0] if len(handles) == 1 else handles
 
 
+def check_documents(cluster: Cluster, documents: Sequence[Document], namespace: str | None) -> list[Checked]:
+    """Documents as ``submit_documents`` takes them, checked; nothing is stored. Raises InvalidObject."""
+    return check_all(documents, cluster._store, namespace, replace=True)  # noqa: SLF001
+
+
+async def submit_documents(cluster: Cluster, documents: Sequence[Document], namespace: str | None) -> list[Handle]:
+    """Create the flows among these documents; everything else, templates above all, is created or changed.
+
+    So a cell with its templates and its flow can be run again. Raises InvalidObject, AlreadyExists for a flow.
+    """
+    checked = check_documents(cluster, documents, namespace)
+    for item in checked:
+        if kind_of(item.object) == kinds.JOBFLOW:
+            cluster._refuse_existing(item)  # noqa: SLF001
+    store, handles = cluster._store, []  # noqa: SLF001
+    for document, item in zip(documents, checked, strict=True):
+        if item.old is not None:
+            stored = await store.update(item.object)
+        elif kind_of(item.object) == kinds.JOBFLOW:
+            stored = await store.create(item.object)
+        else:
+            where = {key: item.object["metadata"][key] for key in ("namespace",) if key in item.object["metadata"]}
+            written = {**document.object, "metadata": {**document.object["metadata"], **where}}
+            stored = await store.create(with_last_applied(item.object, written))
+        handles.append(cluster._handle(stored, item.warnings))  # noqa: SLF001
+    return handles
+
+
 def documents_of(source: Any) -> Iterable[Document]:
-    """The documents of a flow, which know their nodes, or of any other source."""
+    """The documents of a flow, which know their nodes, or of any other source; a document is itself."""
+    if isinstance(source, Document):
+        return [source]
     return source.parts() if isinstance(source, Flow) else read(source)
 
 
