@@ -7,6 +7,7 @@ import click
 from vcnb import __version__
 from vcnb.cli.flow import flow, template
 from vcnb.cli.job import job
+from vcnb.cli.metrics import metrics
 from vcnb.cli.objects import apply, delete, describe, get, logs, validate
 from vcnb.cli.queue import pod, queue
 from vcnb.cli.status import status
@@ -25,5 +26,5 @@ def main(cluster: str | None) -> None:
     """Gang-scheduled Volcano Jobs on an embedded cluster: the same objects and verbs as vcctl and kubectl."""
 
 
-for command in (apply, get, describe, delete, validate, logs, job, flow, template, queue, pod, status):
+for command in (apply, get, describe, delete, validate, logs, job, flow, template, queue, pod, status, metrics):
     main.add_command(command)

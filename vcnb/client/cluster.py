@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from vcnb.client.functions.function import RemoteFunction
     from vcnb.client.functions.notebook import NotebookHandle
     from vcnb.client.functions.sweep import Grid, Sweep
+    from vcnb.client.metrics import Metrics
     from vcnb.client.status import ClusterStatus
     from vcnb.testing.simulator import Simulator
 
@@ -316,6 +317,17 @@ class Cluster:
         return cluster_status(self._engine, self.url)
 
     status, status_async = twins(_status)
+
+    async def _metrics(self) -> Metrics:
+        """What the controllers have counted, under Volcano's names: ``.text`` for Prometheus, ``.to_pandas()``.
+
+        Raises VcnbError when the controllers are off.
+        """
+        from vcnb.client.metrics import cluster_metrics
+
+        return cluster_metrics(self._engine)
+
+    metrics, metrics_async = twins(_metrics)
 
     def dashboard(self) -> Any:
         """A widget of nodes, queues and jobs that keeps itself up to date; a job opens when it is clicked. ``.close()``.

@@ -59,12 +59,13 @@ class ControlPlane:
         self.context = Context(store, clock, self.informers, self.recorder, compat)
         self.jobs = JobController(self.context, workers=workers, max_requeue=max_requeue, hold=hold)
         self.flows = FlowController(self.context, max_requeue=max_requeue, cache=cache)
+        self.queues = QueueController(self.context)
         self._controllers: list[Controller] = [
             self.jobs,
             self.flows,
             TemplateController(self.context),
             TtlController(self.context),
-            QueueController(self.context),
+            self.queues,
             PodGroupController(self.context),
         ]
         self._garbage: Controller | None = None
@@ -135,4 +136,9 @@ class ControlPlane:
 
     def metrics(self) -> CollectorRegistry:
         """A Prometheus registry with this control plane's numbers (imports ``prometheus_client``)."""
-        return self.jobs.metrics.registry()
+        from prometheus_client import CollectorRegistry
+
+        registry = CollectorRegistry(auto_describe=False)
+        for source in (self.jobs.metrics, self.flows.metrics, self.queues.metrics):
+            registry.register(source)
+        return registry

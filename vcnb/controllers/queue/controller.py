@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import Any, NamedTuple
 
+from vcnb.controllers.queue.metrics import QueueMetrics
 from vcnb.controllers.queue.states import next_state
 from vcnb.controllers.queue.tally import COUNTED, Tally, as_resource_list, holding_of
 from vcnb.controllers.runtime.context import Context
@@ -58,6 +59,7 @@ class QueueController:
         self._max_requeue = max_requeue
         self._queues = ctx.informers[QUEUE]
         self._commands = ctx.informers[COMMAND]
+        self.metrics = QueueMetrics(self._queues.list)
         self._tally = Tally()
         self._news = 0
         self._requests: WorkQueue[_Request] = WorkQueue(ctx.clock)
