@@ -56,6 +56,12 @@ def test_example_2_another_directory_and_port(behaviour):
     assert added(other, behaviour)[0].data(*SECRET)["config"].count("  Port 2026\n") == 3
 
 
+def test_quirk_27_another_port_holds_for_both_forms_of_a_name():
+    other = mpi1("--ssh-port=2026")
+    assert "Host mpi1-worker-0 mpi1-worker-0.mpi1\n" in added(other, DEFAULT)[0].data(*SECRET)["config"]
+    assert "Host mpi1-worker-0\n" in added(other, STRICT)[0].data(*SECRET)["config"]
+
+
 def test_example_3_given_keys_are_taken_as_they_are():
     keys = Keys()
     data = added(mpi1("--ssh-private-key=K", "--ssh-public-key=P"), keys=keys)[0].data(*SECRET)

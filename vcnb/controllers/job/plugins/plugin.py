@@ -84,6 +84,8 @@ class PluginBehaviour:
     """``on_job_update`` also makes what is missing, and ``on_job_delete`` removes what was made before its key was stored."""
     keep_ssh_keys: bool = True
     """A changed set of hosts rewrites the client configuration of ssh, never the key pair."""
+    ssh_port_of_full_names: bool = True
+    """``--ssh-port`` holds for ``hostname.subdomain`` as well, the form that ``MPI_HOST`` has."""
     ssh_mode_follows_user: bool = True
     """The mode of ssh's files follows the pod's ``runAsUser`` where it is given."""
     template_wins: bool = True

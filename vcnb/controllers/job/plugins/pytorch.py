@@ -93,12 +93,19 @@ class PytorchPlugin(Plugin):
 def wait_script(host: str, port: int, timeout: int) -> str:
     """A shell script that ends with 0 once ``host:port`` accepts connections, and with 1 after ``timeout`` seconds.
 
-    It tries every 2 s, with ``nc`` or, where there is none, the shell's own ``/dev/tcp``; the time that an attempt itself
-    takes is not counted.
+    It tries every 2 s, with ``nc`` or, where there is none, with the shell's own ``/dev/tcp``, bash's, or Python; the time
+    that an attempt itself takes is not counted.
     """
+    by_python = f'import socket; socket.create_connection(("{host}", {port}), 5)'
     return f"""\
+answers() {{
+  nc -z {host} {port} && return
+  (: > /dev/tcp/{host}/{port}) && return
+  bash -c ': > /dev/tcp/{host}/{port}' && return
+  python3 -c '{by_python}'
+}}
 waited=0
-until nc -z {host} {port} 2>/dev/null || (echo > /dev/tcp/{host}/{port}) 2>/dev/null; do
+until answers 2>/dev/null; do
   if [ "$waited" -ge {timeout} ]; then
     echo "{host}:{port} does not answer after {timeout} s" >&2
     exit 1

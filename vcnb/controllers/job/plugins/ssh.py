@@ -100,7 +100,9 @@ class SshPlugin(Plugin):
         if self.registered(controlled) and not self.behaviour.restore_objects:
             return
         layout = layout_of(job)
-        config = layout.derived(("ssh-config", self.port), lambda: client_config(layout, self.port))
+        full = self.behaviour.ssh_port_of_full_names and self.port != DEFAULT_PORT
+        key = ("ssh-config", self.port, full)
+        config = layout.derived(key, lambda: client_config(layout, self.port, full_names=full))
         found = await find(api, SECRET, secret_name(layout), job, check_owner=self.behaviour.check_owner)
         if found is None:
             metadata = metadata_for(job, secret_name(layout))
@@ -166,12 +168,16 @@ def secret_name(layout: Layout) -> str:
     return f"{layout.name}-ssh"
 
 
-def client_config(layout: Layout, port: int) -> str:
-    """The OpenSSH client configuration: no questions about host keys, and one entry per host of the Job."""
+def client_config(layout: Layout, port: int, *, full_names: bool = False) -> str:
+    """The OpenSSH client configuration: no questions about host keys, and one entry per host of the Job.
+
+    An entry holds for the name as it is typed: with ``full_names`` for ``hostname.subdomain``, too.
+    """
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
     for task in layout.tasks:
         for hostname, host in zip(task.hostnames, task.hosts, strict=True):
-            lines += [f"Host {hostname}", f"  HostName {host}", f"  Port {port}"]
+            typed = f"{hostname} {host}" if full_names else hostname
+            lines += [f"Host {typed}", f"  HostName {host}", f"  Port {port}"]
     return "\n".join(lines) + "\n"
 
 
