@@ -70,7 +70,7 @@ class Shown:
         if not keep_condition:
             if self._conditions.pop(name, None) is not None:
                 self.changed = True
-        elif name in self._before and name not in self._conditions:
+        elif name not in self._conditions and self._before.get(name, WAITING) != WAITING:
             self._conditions[name] = self._before[name]
 
     def hide(self, name: str) -> None:
