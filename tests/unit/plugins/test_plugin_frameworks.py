@@ -4,6 +4,7 @@ import json
 import shutil
 import socket
 import subprocess
+import sys
 
 import pytest
 
@@ -184,10 +185,12 @@ def test_pytorch_8_an_explicit_value_is_respected():
 @pytest.fixture(params=["bash", "python3"])
 def only(request, tmp_path):
     """A PATH on which the script finds nothing but one program to knock with."""
-    if shutil.which(request.param) is None:
+    programs = {"sleep": shutil.which("sleep"), "bash": shutil.which("bash"), "python3": sys.executable}
+    if programs[request.param] is None:
         pytest.skip(f"{request.param} is not installed")
     for name in ("sleep", request.param):
-        (tmp_path / name).symlink_to(shutil.which(name))
+        (tmp_path / name).write_text(f'#!/bin/sh\nexec {programs[name]} "$@"\n')
+        (tmp_path / name).chmod(0o755)
     return str(tmp_path)
 
 
