@@ -8,9 +8,10 @@ from vcnb.errors import VcnbError
 
 if TYPE_CHECKING:
     from vcnb.client.cluster import Cluster
+    from vcnb.client.flow import FlowHandle
     from vcnb.client.job import JobHandle
 
-__all__ = ["dashboard", "job_view"]
+__all__ = ["dashboard", "flow_view", "job_view"]
 
 _MISSING = "a live view needs ipywidgets and anywidget: pip install ipywidgets anywidget"
 
@@ -23,6 +24,16 @@ def job_view(job: JobHandle) -> Any:
     except ImportError as error:
         raise VcnbError(f"{_MISSING} ({error})") from None
     return opened(JobView, job)
+
+
+def flow_view(flow: FlowHandle) -> Any:
+    """The widget of a flow."""
+    try:
+        from vcnb.notebook.widget.flow import FlowView
+        from vcnb.notebook.widget.scene import opened
+    except ImportError as error:
+        raise VcnbError(f"{_MISSING} ({error})") from None
+    return opened(FlowView, flow)
 
 
 def dashboard(cluster: Cluster) -> Any:
