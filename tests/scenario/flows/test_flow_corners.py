@@ -48,6 +48,13 @@ def test_an_item_whose_patch_has_no_value_fails(default: FlowScene):
     assert default.entry("a")["children"][1]["reason"] == "ConditionError"
 
 
+def test_items_that_can_all_not_be_made_fail_their_node(default: FlowScene):
+    patch = {"spec": {"tasks": [{"name": "t", "replicas": "${{ item.n }}"}]}}
+    default.flow(node("a", forEach={"items": [{}, {"n": 1}, {}]}, patch=patch))
+
+    assert (default.nodes["a"], default.why("a"), default.phase) == ("Failed", "ItemsFailed", "Failed")
+
+
 def test_an_item_whose_job_is_invalid_fails(default: FlowScene):
     default.store.admit = admit_with(StoreWorld(default.store))
     patch = {"spec": {"tasks": [{"name": "t", "minAvailable": "${{ item }}"}]}}

@@ -94,6 +94,7 @@ def step_items(p: Progress, node: Node) -> None:
             if child["phase"] == _RETRYING:
                 p.shown.unhide(child["jobName"])
         children = [_cancelled(child) if child["phase"] in (_WAITING, _RETRYING) else child for child in children]
+        failures = sum(child["phase"] == _FAILED for child in children)
     elif not over:
         _start_some(p, node, children)
     if children != entry["children"]:
@@ -176,6 +177,7 @@ def _started(p: Progress, node: Node, child: Child) -> Child | None:
         made = make_job(p, node.name, _place(entry, child))
     except NotMade as problem:
         if problem.final:
+            p.touch(node.name)  # it counts
             return {**child, "phase": _FAILED, "reason": problem.reason, "message": problem.message}
         say_why(p, node.name, problem)
         return None
