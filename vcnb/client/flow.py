@@ -318,7 +318,10 @@ class FlowHandle(Handle):
         """In plain words: which node waits for what, which failed and why, and what to do next."""
         from vcnb.client.flows.why import why
 
-        return why(await self._situation(explain=True))
+        situation = await self._situation(explain=True)
+        if self._gone:
+            return f"Flow {self.name} is gone: it was deleted, and was last seen {flow_phase(self._seen) or 'new'}."
+        return why(situation)
 
     why, why_async = twins(_why)
 

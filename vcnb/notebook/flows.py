@@ -94,7 +94,7 @@ def submit_cell(shell: Any, words: Sequence[str], body: str) -> Any:
     documents = _documents(body, options, params) if yaml else _built(shell, body, options, params).parts()
     cluster = current()
     if options.dry_run:
-        return _dry_run(cluster, documents, options)
+        return _dry_run(cluster, documents, options, yaml=yaml)
     if options.replace:
         _delete_first(cluster, documents, options)
     found = _submit(cluster, documents, options, yaml=yaml)
@@ -196,14 +196,14 @@ def _submit(cluster: Any, documents: Sequence[Document], options: argparse.Names
     return found if isinstance(found, list) else [found]
 
 
-def _dry_run(cluster: Any, documents: Sequence[Document], options: argparse.Namespace) -> None:
+def _dry_run(cluster: Any, documents: Sequence[Document], options: argparse.Namespace, *, yaml: bool) -> None:
     from vcnb.client.handles import exported
     from vcnb.client.masking import masked
 
     try:
         checked = check_documents(cluster, documents, options.namespace)
     except InvalidObject as error:
-        raise _in_cell(error) from None
+        raise (_in_cell(error) if yaml else error) from None
     shown = [masked(exported(item.object)) for item in checked if item.object.get("kind") != kinds.SECRET.kind]
     print("---\n".join(dump(each) for each in shown), end="")  # noqa: T201 - what was asked for
 

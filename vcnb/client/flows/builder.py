@@ -276,7 +276,7 @@ class Flow:
             for switch, nodes in self._switches.items():
                 if node.name in nodes and switch not in node.waits_for:
                     node.after(switch)
-            entry, objects = self._entry(node)
+            entry, objects = self._entry_at(node)
             for obj in objects:
                 name = obj["metadata"]["name"]
                 other = templates.setdefault(f"{obj['kind']}/{name}", node.name)
@@ -291,6 +291,15 @@ class Flow:
             entries.append(entry)
         found.append(part_of(self._flow(entries), list(self._nodes.values())))
         return found
+
+    def _entry_at(self, node: Node) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
+        try:
+            return self._entry(node)
+        except VcnbError as error:
+            if node.line is None:
+                raise
+            about = "" if repr(node.name) in str(error) else f"node {node.name!r}: "
+            raise VcnbError(f"line {node.line} of the cell: {about}{error}") from error
 
     def _entry(self, node: Node) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
         made = node.work.make(self, node.name) if node.work is not None else Made()
