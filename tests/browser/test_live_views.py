@@ -15,8 +15,7 @@ time.sleep({seconds})"""
 
 def test_a_cell_shows_its_job_live_until_it_is_completed_and_then_as_static_html(opened):
     notebook = opened("live.ipynb", cell(SETUP), cell(SLOW.format(seconds=4)))
-    notebook.idle()
-    notebook.run(0)
+    notebook.start()
     notebook.run(1)
     view = notebook.view(1)
 
@@ -35,8 +34,7 @@ def test_a_cell_shows_its_job_live_until_it_is_completed_and_then_as_static_html
 def test_a_button_works_while_a_cell_blocks_in_wait(opened):
     blocked = "import time; began = time.monotonic()\njob.wait(check=False)\nprint('waited', job.phase)"
     notebook = opened("blocked.ipynb", cell(SETUP), cell(SLOW.format(seconds=90)), cell(blocked))
-    notebook.idle()
-    notebook.run(0)
+    notebook.start()
     notebook.run(1)
     view = notebook.view(1)
     expect(view.locator(".v-head")).to_contain_text("Running")
@@ -51,8 +49,7 @@ def test_a_button_works_while_a_cell_blocks_in_wait(opened):
 
 def test_suspend_resume_restart_and_delete_with_the_keyboard(opened):
     notebook = opened("verbs.ipynb", cell(SETUP), cell(SLOW.format(seconds=90)))
-    notebook.idle()
-    notebook.run(0)
+    notebook.start()
     notebook.run(1)
     view = notebook.view(1)
     head = view.locator(".v-head")
@@ -64,7 +61,7 @@ def test_suspend_resume_restart_and_delete_with_the_keyboard(opened):
     view.get_by_role("button", name="Resume").focus()
     notebook.page.keyboard.press("Space")
     expect(head.locator("div").first).to_contain_text("Running")
-    expect(view.locator(".v-states")).to_contain_text("2×")
+    expect(view.locator(".v-states")).to_contain_text("2\N{MULTIPLICATION SIGN}")
     notebook.screenshot("job-resumed")
     view.get_by_role("button", name="Delete").focus()
     notebook.page.keyboard.press("Enter")
@@ -83,8 +80,7 @@ def test_output_is_filtered_and_sections_stay_as_the_reader_left_them(opened):
         "for n in range(60):\n    print('line', n, 'of', os.environ['VC_TASK_INDEX'], flush=True)\n    time.sleep(0.2)"
     )
     notebook = opened("talk.ipynb", cell(SETUP), cell(talk), cell("job.terminate()"))
-    notebook.idle()
-    notebook.run(0)
+    notebook.start()
     notebook.run(1)
     view = notebook.view(1)
     expect(view.locator(".v-output pre")).to_contain_text("line 3 of 1")
@@ -102,8 +98,7 @@ def test_output_is_filtered_and_sections_stay_as_the_reader_left_them(opened):
 def test_dark_theme(lab, opened):
     lab.theme("dark")
     notebook = opened("dark.ipynb", cell(SETUP), cell(SLOW.format(seconds=20)), cell("job.terminate()"))
-    notebook.idle()
-    notebook.run(0)
+    notebook.start()
     notebook.run(1)
     view = notebook.view(1)
     expect(view.locator(".v-output pre")).to_contain_text("hello")
@@ -121,8 +116,7 @@ def test_dark_theme(lab, opened):
 
 def test_a_saved_notebook_shows_the_static_view_when_it_is_opened_again_and_when_it_is_not_trusted(lab, opened):
     notebook = opened("saved.ipynb", cell(SETUP), cell(SLOW.format(seconds=0)))
-    notebook.idle()
-    notebook.run(0)
+    notebook.start()
     notebook.run(1)
     expect(notebook.cells.nth(1).locator(".jp-RenderedHTML")).to_contain_text("Completed")
     saved = notebook.save()
@@ -149,8 +143,7 @@ def test_two_notebooks_at_once(opened):
         for number in (1, 2)
     ]
     for notebook in pair:
-        notebook.idle()
-        notebook.run(0)
+        notebook.start()
         notebook.run(1)
     for number, notebook in enumerate(pair, 1):
         expect(notebook.view(1).locator(".v-head")).to_contain_text(f"default/job{number}")
@@ -169,8 +162,8 @@ def test_a_dashboard_opens_a_job(opened):
     notebook = opened(
         "dashboard.ipynb", cell(SETUP), cell(SLOW.format(seconds=60) + "\n"), cell(show), cell("job.terminate()")
     )
-    notebook.idle()
-    for number in (0, 1, 2):
+    notebook.start()
+    for number in (1, 2):
         notebook.run(number)
     view = notebook.view(2)
     expect(view.locator(".v-jobs")).to_contain_text("Running")
@@ -183,3 +176,56 @@ def test_a_dashboard_opens_a_job(opened):
     notebook.screenshot("dashboard")
     notebook.run(3)
     expect(view.locator(".v-jobs")).to_contain_text("Terminated")
+
+
+FLOW = """%%jobflow
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobTemplate
+metadata: {name: step}
+spec:
+  tasks:
+  - name: w
+    replicas: 1
+    template: {spec: {restartPolicy: Never, containers: [{name: c, image: bash, command: [bash, -c, "sleep 60"]}]}}
+---
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {name: pipeline}
+spec:
+  flows:
+  - {name: first, templateRef: step}
+  - {name: left, templateRef: step, dependsOn: {targets: [first]}}
+  - {name: right, templateRef: step, when: "false", dependsOn: {targets: [first]}}
+  - {name: last, templateRef: step, dependsOn: {targets: [left, right]}}
+"""
+
+
+def test_a_flow_shows_its_whole_graph_and_a_node_opens_its_job(opened):
+    complete = "from vcnb.notebook.current import current\ncurrent().jobs['pipeline-first'].complete()"
+    end = "current().jobs['pipeline-left'].terminate()"
+    notebook = opened("flow.ipynb", cell(SETUP), cell(FLOW), cell(complete), cell(end))
+    notebook.start()
+    notebook.run(1)
+    view = notebook.view(1)
+    graph = view.locator(".v-graph svg.v-figure")
+    expect(graph.locator('[data-key="last"]')).to_be_visible()
+    expect(graph.locator('[data-key="first"]')).to_contain_text("Running")
+    before = graph.locator('[data-key="last"] rect').first.bounding_box()
+
+    notebook.run(2)
+    expect(graph.locator('[data-key="left"]')).to_contain_text("Running")
+    expect(graph.locator('[data-key="right"]')).to_contain_text("Skipped")
+    assert graph.locator('[data-key="last"] rect').first.bounding_box()["x"] == before["x"]
+    graph.locator('[data-key="left"]').click()
+
+    expect(view.locator(".v-opened")).to_contain_text("default/pipeline-left")
+    expect(view.locator(".v-opened svg").first).to_be_visible()
+    expect(view.get_by_role("button", name="Terminate")).to_be_visible()
+    view.get_by_label("graph: larger").click()
+    assert graph.get_attribute("viewBox") != f"0 0 {graph.get_attribute('width')} {graph.get_attribute('height')}"
+    view.get_by_label("graph: whole").click()
+    view.scroll_into_view_if_needed()
+    notebook.screenshot("flow")
+    notebook.run(3)
+    static = notebook.cells.nth(1).locator(".jp-RenderedHTML")
+    expect(static.locator('img[alt^="graph of flow pipeline"]')).to_be_visible()
