@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 
-__all__ = ["Help", "Parser", "expand", "expand_body", "split"]
+__all__ = ["Help", "Parser", "add_quietness", "expand", "expand_body", "split"]
 
 _DOLLAR = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*))")
 _CONVERSIONS: Mapping[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
@@ -46,6 +46,12 @@ class Parser(argparse.ArgumentParser):
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         raise UsageError(message or self.prog)
+
+
+def add_quietness(parser: argparse.ArgumentParser) -> None:
+    """The options that every verb has."""
+    parser.add_argument("--no-raise", action="store_true", help="tell what goes wrong instead of raising it")
+    parser.add_argument("--quiet", action="store_true", help="show nothing")
 
 
 class _ShowHelp(argparse.Action):

@@ -22,6 +22,7 @@ SCRIPT_LIMIT = 120_000
 
 _YAML_KIND = re.compile(r"^kind:[ \t]*\S", re.MULTILINE)
 _YAML_VERSION = re.compile(r"^apiVersion:[ \t]*\S", re.MULTILINE)
+_EXPANDED = re.compile(r"\$(?=[$(])")
 _SHEBANG = re.compile(r"#!.*\b(bash|sh)\b")
 
 
@@ -44,7 +45,7 @@ def manifest_of(options: argparse.Namespace, body: str, language: str) -> dict[s
         )
     if language == "python":
         _check_python(body)
-    command = ["python", "-c", body] if language == "python" else ["bash", "-c", body]
+    command = ["python" if language == "python" else "bash", "-c", _verbatim(body)]
     container: dict[str, Any] = {
         "name": options.task,
         "image": options.image or IMAGES[language],
@@ -75,6 +76,11 @@ def manifest_of(options: argparse.Namespace, body: str, language: str) -> dict[s
         spec["policies"] = [_policy(text) for text in options.policy]
     name = {"name": options.name} if options.name else {"generateName": "cell-"}
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": name, "spec": spec}
+
+
+def _verbatim(body: str) -> str:
+    """The script so that a kubelet's expansion of ``$(NAME)`` and ``$$`` in commands gives back the very same text."""
+    return _EXPANDED.sub("$$", body)
 
 
 def _check_python(body: str) -> None:

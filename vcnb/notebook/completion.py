@@ -6,38 +6,23 @@ Answers come from what the cluster holds in memory; a completer never connects, 
 from __future__ import annotations
 
 import contextlib
+import re
+from collections.abc import Mapping
 from typing import Any
 
+from vcnb.notebook.arguments import Help, Parser
 from vcnb.resources import kinds
 
 __all__ = ["register"]
 
-_NAMED = (
-    "get",
-    "watch",
-    "logs",
-    "describe",
-    "why",
-    "suspend",
-    "resume",
-    "restart",
-    "terminate",
-    "complete",
-    "delete",
-    "scale",
-)
-
 
 def register(shell: Any) -> None:
     """Hook into IPython's completer for ``%vcjob``, ``%%vcjob``, ``%jobflow``, ``%%jobflow`` and ``%vcnb``."""
-    for key in ("%vcjob", "vcjob"):
-        shell.set_hook("complete_command", _vcjob_line, str_key=key)
-    for key in ("%jobflow", "jobflow"):
-        shell.set_hook("complete_command", _jobflow_line, str_key=key)
-    shell.set_hook("complete_command", _jobflow_cell, str_key="%%jobflow")
+    for magic, hook in (("vcjob", _vcjob_line), ("jobflow", _jobflow_line), ("vcnb", _vcnb_line)):
+        for key in (f"%{magic}", magic):
+            shell.set_hook("complete_command", hook, str_key=key)
     shell.set_hook("complete_command", _vcjob_cell, str_key="%%vcjob")
-    for key in ("%vcnb", "vcnb"):
-        shell.set_hook("complete_command", _vcnb_line, str_key=key)
+    shell.set_hook("complete_command", _jobflow_cell, str_key="%%jobflow")
 
 
 def _words(event: Any) -> list[str]:
@@ -47,53 +32,68 @@ def _words(event: Any) -> list[str]:
 def _vcjob_line(_shell: Any, event: Any) -> list[str]:
     from vcnb.notebook.jobs import VERBS
 
-    words = _words(event)
-    if len(words) <= 2:
-        return list(VERBS)
-    if words[1] in _NAMED and len(words) == 3:
-        return _names(kinds.JOB)
-    return ["--namespace", "--quiet", "--no-raise"]
-
-
-def _vcjob_cell(_shell: Any, event: Any) -> list[str]:
-    from vcnb.notebook.jobs import cell_parser
-
-    words = _words(event)
-    if len(words) >= 2 and words[-2] in ("--queue", "-q"):
-        return _names(kinds.QUEUE)
-    if len(words) >= 2 and words[-2] == "--lang":
-        return ["python", "bash", "yaml"]
-    options = [option for action in cell_parser()._actions for option in action.option_strings]  # noqa: SLF001
-    return [option for option in options if option.startswith("--")]
+    return _verb_line(_words(event), VERBS, kinds.JOB)
 
 
 def _jobflow_line(_shell: Any, event: Any) -> list[str]:
     from vcnb.notebook.flowverbs import VERBS
 
+    return _verb_line(_words(event), VERBS, kinds.JOBFLOW)
+
+
+def _vcnb_line(_shell: Any, event: Any) -> list[str]:
+    from vcnb.notebook.settings import SETTINGS, VERBS
+
     words = _words(event)
-    if len(words) <= 2:
-        return list(VERBS)
-    if len(words) == 3 and words[1] in VERBS and words[1] != "list":
-        return _names(kinds.JOBFLOW)
-    return ["--namespace", "--quiet", "--no-raise"]
+    if words[1:2] == ["config"] and len(words) > 2:
+        return [f"{name}=" for name in SETTINGS]
+    return _verb_line(words, VERBS, None)
+
+
+def _vcjob_cell(_shell: Any, event: Any) -> list[str]:
+    from vcnb.notebook.jobs import cell_parser
+
+    return _option(_words(event), _options_of(cell_parser()))
 
 
 def _jobflow_cell(_shell: Any, event: Any) -> list[str]:
     from vcnb.notebook.flows import flow_parser
 
-    words = _words(event)
-    if len(words) >= 2 and words[-2] in ("--queue", "-q"):
-        return _names(kinds.QUEUE)
-    if len(words) >= 2 and words[-2] in ("--param", "-p"):
-        return []
-    options = [option for action in flow_parser()._actions for option in action.option_strings]  # noqa: SLF001
+    return _option(_words(event), _options_of(flow_parser()))
+
+
+def _verb_line(words: list[str], verbs: Mapping[str, Any], named: kinds.Kind | None) -> list[str]:
+    """A verb; for most the name of an object; then the verb's own options."""
+    if len(words) <= 2:
+        return list(verbs)
+    names = _names(named) if named is not None and len(words) == 3 and words[1] != "list" else []
+    return [*names, *_option(words, _options_of_verb(verbs, words[1]))]
+
+
+def _options_of(parser: Parser) -> list[str]:
+    options = [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001 - no public list
     return [option for option in options if option.startswith("--")]
 
 
-def _vcnb_line(_shell: Any, event: Any) -> list[str]:
-    from vcnb.notebook.settings import VERBS
+def _options_of_verb(verbs: Mapping[str, Any], verb: str) -> list[str]:
+    """The options that a verb's help names; parsing is the first that a verb does."""
+    try:
+        verbs[verb](None, ["-h"])
+    except Help as shown:
+        return list(dict.fromkeys(re.findall(r"(?<![\w-])--[a-z][a-z-]*", str(shown))))
+    except Exception:  # noqa: BLE001 - a completer never raises
+        return []
+    return []
 
-    return list(VERBS) if len(_words(event)) <= 2 else []
+
+def _option(words: list[str], options: list[str]) -> list[str]:
+    """The values of the option before, where it is known which there are; else the options."""
+    before = words[-2]
+    if before in ("--queue", "-q"):
+        return _names(kinds.QUEUE)
+    if before == "--lang":
+        return ["python", "bash", "yaml"]
+    return options
 
 
 def _names(kind: kinds.Kind) -> list[str]:

@@ -9,13 +9,14 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from vcnb.client.job import JobHandle
-from vcnb.errors import InvalidObject, NotFound
-from vcnb.notebook.arguments import Parser, expand_body, key_values
+from vcnb.errors import InvalidObject, NotFound, Problem, WaitTimeout
+from vcnb.notebook.arguments import Parser, add_quietness, expand_body, key_values
 from vcnb.notebook.cells import language_of, manifest_of
 from vcnb.notebook.current import current
 from vcnb.notebook.frontend import front_end
 from vcnb.notebook.live import show
 from vcnb.notebook.progress import report
+from vcnb.notebook.silence import silence
 from vcnb.resources.manifest import dump
 
 __all__ = ["VERBS", "add_job_options", "cell_parser", "submit_cell"]
@@ -81,17 +82,27 @@ def submit_cell(shell: Any, words: Sequence[str], body: str) -> Any:
     if options.out:
         shell.user_ns[options.out] = found
     for handle in handles:
-        _show_warnings(handle, options)
+        _show_warnings(handle.warnings, options, shift)
     follow_all(shell, [handle for handle in handles if isinstance(handle, JobHandle)], options)
-    return None if options.quiet or _shown_live(shell, options) else found
+    return silence(shell, found) if options.quiet or _shown_live(shell, options) else found
 
 
-def _source(options: argparse.Namespace, body: str) -> tuple[Any, int]:
-    """What is submitted, and by how many lines its text is shifted in the cell (the magic is line 1)."""
+def _source(options: argparse.Namespace, body: str) -> tuple[Any, int | None]:
+    """What is submitted, and by how many lines its text is shifted in the cell; None: it stands in the magic's line."""
     language = language_of(body, options.lang)
     if language != "yaml":
-        return manifest_of(options, body, language), 0
+        return manifest_of(options, body, language), None
+    _refuse_for_yaml(options)
     return _named_yaml(options, body), 1
+
+
+def _refuse_for_yaml(options: argparse.Namespace) -> None:
+    parser = Parser("")
+    add_job_options(parser)
+    for action in parser._actions:  # noqa: SLF001 - no public list
+        if action.dest not in ("help", "lang") and getattr(options, action.dest) != action.default:
+            option = max(action.option_strings, key=len)
+            raise UsageError(f"%%vcjob: {option} is for a script; a cell of YAML says it in the object's spec")
 
 
 def _named_yaml(options: argparse.Namespace, body: str) -> str:
@@ -109,14 +120,18 @@ def _named_yaml(options: argparse.Namespace, body: str) -> str:
     return body
 
 
-def _in_cell(error: InvalidObject, shift: int) -> InvalidObject:
-    moved = [
-        problem._replace(line=problem.line + shift if problem.line is not None else None) for problem in error.errors
-    ]
-    return InvalidObject(moved, error.subject)
+def _in_cell(error: InvalidObject, shift: int | None) -> InvalidObject:
+    return InvalidObject([_line_of(problem, shift) for problem in error.errors], error.subject)
 
 
-def _dry_run(cluster: Any, source: Any, options: argparse.Namespace) -> Any:
+def _line_of(problem: Problem, shift: int | None) -> Problem:
+    """The problem with its line in the cell; what a script's job is stands in the magic's line, the first."""
+    if shift is None:
+        return problem._replace(line=1)
+    return problem._replace(line=None if problem.line is None else problem.line + shift)
+
+
+def _dry_run(cluster: Any, source: Any, options: argparse.Namespace) -> None:
     from vcnb.client.documents import check_all, read
     from vcnb.client.handles import exported
 
@@ -138,10 +153,14 @@ def _delete_first(cluster: Any, source: Any, options: argparse.Namespace) -> Non
         old.delete(wait=True)
 
 
-def _show_warnings(handle: Any, options: argparse.Namespace) -> None:
+def _show_warnings(warnings: Sequence[Problem], options: argparse.Namespace, shift: int | None = 0) -> None:
+    for warning in warnings:
+        _say(f"warning: {_line_of(warning, shift)}", options)
+
+
+def _say(text: str, options: argparse.Namespace) -> None:
     if not options.quiet:
-        for warning in handle.warnings:
-            print(f"warning: {warning}")  # noqa: T201 - a cell shows warnings
+        print(text)  # noqa: T201 - what was asked for
 
 
 def _shown_live(shell: Any, options: argparse.Namespace) -> bool:
@@ -158,9 +177,14 @@ def follow_all(shell: Any, handles: Sequence[JobHandle], options: argparse.Names
     if not wait:
         return
     for handle in handles:
-        if not live and not options.quiet:
-            report(handle, timeout=options.timeout)
-        handle.wait(timeout=options.timeout, check=not options.no_raise)
+        try:
+            if not live and not options.quiet:
+                report(handle, timeout=options.timeout)
+            handle.wait(timeout=options.timeout, check=not options.no_raise)
+        except WaitTimeout as error:
+            if not options.no_raise:
+                raise
+            _say(f"WaitTimeout: {error}", options)
 
 
 # -- verbs of %vcjob --------------------------------------------------------------------------------------------------
@@ -171,8 +195,7 @@ def _parser(verb: str, description: str, *, named: bool = True) -> Parser:
     if named:
         parser.add_argument("name", help="the job's name")
     parser.add_argument("--namespace", "-n", metavar="NS", help="the namespace (default: default; '*': all)")
-    parser.add_argument("--no-raise", action="store_true", help="do not raise when the job failed")
-    parser.add_argument("--quiet", action="store_true", help="show nothing")
+    add_quietness(parser)
     return parser
 
 
@@ -203,9 +226,9 @@ def _get(_shell: Any, words: Sequence[str]) -> Any:
     if options.output == "json":
         import json
 
-        print(json.dumps(shown, indent=2))  # noqa: T201 - what was asked for
+        _say(json.dumps(shown, indent=2), options)
     else:
-        print(dump(shown), end="")  # noqa: T201 - what was asked for
+        _say(dump(shown).rstrip(), options)
     return None
 
 
@@ -216,7 +239,7 @@ def _watch(shell: Any, words: Sequence[str]) -> Any:
     options.wait, options.watch, options.no_wait = False, False, front_end(shell) == "live"
     job = _job(options)
     follow_all(shell, [job], options)
-    return None if _shown_live(shell, options) else job
+    return silence(shell, job) if _shown_live(shell, options) else job
 
 
 def _logs(_shell: Any, words: Sequence[str]) -> None:
@@ -231,18 +254,20 @@ def _logs(_shell: Any, words: Sequence[str]) -> None:
     job = _job(options)
     if options.follow:
         for line in job.logs(options.task, options.index, options.container, follow=True):
-            print(line)  # noqa: T201 - what was asked for
+            _say(line, options)
         return
     text = job.logs(options.task, options.index, options.container, tail=options.tail, previous=options.previous)
-    print(text, end="" if str(text).endswith("\n") else "\n")  # noqa: T201 - what was asked for
+    _say(str(text).removesuffix("\n"), options)
 
 
 def _describe(_shell: Any, words: Sequence[str]) -> None:
-    print(_job(_parser("describe", "Everything about a job as text.").parse_args(words)).describe())  # noqa: T201
+    options = _parser("describe", "Everything about a job as text.").parse_args(words)
+    _say(_job(options).describe(), options)
 
 
 def _why(_shell: Any, words: Sequence[str]) -> None:
-    print(_job(_parser("why", "What the job waits for, or how it ended.").parse_args(words)).why())  # noqa: T201
+    options = _parser("why", "What the job waits for, or how it ended.").parse_args(words)
+    _say(_job(options).why(), options)
 
 
 def _verb(name: str, description: str) -> Callable[[Any, Sequence[str]], Any]:
@@ -250,8 +275,7 @@ def _verb(name: str, description: str) -> Callable[[Any, Sequence[str]], Any]:
         options = _parser(name, description).parse_args(words)
         job = _job(options)
         getattr(job, name)()
-        if not options.quiet:
-            print(f"job {job.name}: {name} asked for")  # noqa: T201 - says that it was taken
+        _say(f"job {job.name}: {name} asked for", options)
         return None
 
     return run
@@ -261,8 +285,7 @@ def _delete(_shell: Any, words: Sequence[str]) -> None:
     options = _parser("delete", "Delete a job with its pods; returns when they are gone.").parse_args(words)
     job = _job(options)
     job.delete(wait=True)
-    if not options.quiet:
-        print(f"job {job.name} deleted")  # noqa: T201 - says that it was done
+    _say(f"job {job.name} deleted", options)
 
 
 def _scale(_shell: Any, words: Sequence[str]) -> None:
@@ -276,7 +299,8 @@ def _scale(_shell: Any, words: Sequence[str]) -> None:
         raise UsageError(f"%vcjob scale: {wrong[0]!r} is no number of pods")
     job = _job(options)
     job.scale({task: int(count) for task, count in counts.items()}, options.min_available)
-    _show_warnings(job, options)
+    _show_warnings(job.warnings, options)
+    _say(f"job {job.name}: scale asked for", options)
 
 
 VERBS: dict[str, Callable[[Any, Sequence[str]], Any]] = {

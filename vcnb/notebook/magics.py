@@ -9,18 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import (
-    Magics,
-    cell_magic,
-    line_cell_magic,
-    line_magic,
-    magics_class,
-    no_var_expand,
-    output_can_be_silenced,
-)
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, no_var_expand
 
+from vcnb.errors import VcnbError
 from vcnb.notebook import flows, flowverbs, jobs, settings
 from vcnb.notebook.arguments import Help, split
+from vcnb.notebook.silence import ends_silently, silence
 
 __all__ = ["VcnbMagics"]
 
@@ -30,7 +24,6 @@ class VcnbMagics(Magics):
     """Submit and watch Volcano jobs from cells."""
 
     @no_var_expand
-    @output_can_be_silenced
     @line_cell_magic
     def vcjob(self, line: str, cell: str | None = None) -> Any:
         """Run a cell as a gang-scheduled Volcano job, or look at jobs.
@@ -53,7 +46,6 @@ class VcnbMagics(Magics):
         return self._guarded(lambda words: jobs.submit_cell(self.shell, words, cell), line)
 
     @no_var_expand
-    @output_can_be_silenced
     @line_cell_magic
     def jobflow(self, line: str, cell: str | None = None) -> Any:
         """Run a graph of jobs, or look at flows.
@@ -88,7 +80,6 @@ class VcnbMagics(Magics):
         self._guarded(lambda words: flows.keep_cell(words, cell), line)
 
     @no_var_expand
-    @output_can_be_silenced
     @line_magic
     def vcnb(self, line: str) -> Any:
         """Connect to a cluster, and look at it.
@@ -110,16 +101,26 @@ class VcnbMagics(Magics):
             verb, *rest = words
             if verb not in verbs:
                 raise UsageError(_unknown_verb(magic, verb, verbs))
-            return verbs[verb](self.shell, rest)
+            try:
+                value = verbs[verb](self.shell, rest)
+            except VcnbError as error:
+                if "--no-raise" not in rest:
+                    raise
+                if "--quiet" not in rest:
+                    print(f"{type(error).__name__}: {error}")  # noqa: T201 - told instead of raised, as asked for
+                return None
+            return silence(self.shell, value) if "--quiet" in rest else value
 
         return self._guarded(run, line)
 
     def _guarded(self, run: Callable[[Sequence[str]], Any], line: str) -> Any:
+        line, silent = ends_silently(line)
         try:
-            return run(split(line, self.shell.user_ns if self.shell is not None else {}))
+            value = run(split(line, self.shell.user_ns if self.shell is not None else {}))
         except Help as shown:
             print(shown)  # noqa: T201 - help is what was asked for
             return None
+        return silence(self.shell, value) if silent else value
 
 
 def _unknown_verb(magic: str, verb: str, verbs: dict[str, Any]) -> str:

@@ -12,6 +12,13 @@ print("hello from", os.environ["VC_TASK_INDEX"])
 """
 
 
+MANIFEST = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: {name}}}
+spec: {{tasks: [{{replicas: 1, template: {{spec: {{containers: [{{name: m, image: b, command: [echo, hi]}}]}}}}}}]}}
+"""
+
 INTERRUPT_ONCE_WAITING = """
 import os, signal, threading, time
 def interrupt():
@@ -74,6 +81,22 @@ def test_a_live_cell_returns_at_once_and_updates_its_display_to_the_end(kernel):
     updates = [update for update in kernel.updates if update["transient"]["display_id"] == identity]
     assert waited.text == "0\n"
     assert "Completed" in updates[-1]["data"]["text/plain"]
+
+
+def test_the_handle_is_the_value_of_a_live_cell_too(kernel):
+    _, cell, value, several, both = kernel.run_all(
+        "%load_ext vcnb",
+        "%%vcjob hello --out job\nprint(1)",
+        "print(_ is job, Out[2] is job)",
+        "%%vcjob\n" + "---\n".join(MANIFEST.format(name=name) for name in ("a", "b")),
+        "print([job.name for job in _])",
+        allow_stdin=True,
+    )
+
+    assert (cell.status, cell.result, len(cell.displays)) == ("ok", {}, 1)
+    assert value.text == "True True\n"
+    assert (several.result, len(several.displays)) == ({}, 2)
+    assert both.text == "['a', 'b']\n"
 
 
 def test_a_failing_job_fails_the_cell_with_its_reason_and_stops_the_run(kernel):
