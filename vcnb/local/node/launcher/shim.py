@@ -74,6 +74,11 @@ class Shim:
 
     def become_shim(self) -> None:
         os.setsid()
+        # The kernel's own output is not the shim's: who reads it from a pipe waits for its end as long as one holds it.
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        for output in (1, 2):
+            os.dup2(nothing, output)
+        os.close(nothing)
         LIBC.prctl(PR_SET_NAME, b"vcnb-shim", 0, 0, 0)
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
