@@ -12,7 +12,7 @@ from vcnb.client.flow import FlowHandle
 from vcnb.client.flows.builder import Flow
 from vcnb.client.flows.params import override, value_of
 from vcnb.client.flows.submission import check_documents, submit_documents, submit_flows
-from vcnb.errors import InvalidObject, NotFound, VcnbError
+from vcnb.errors import InvalidObject, VcnbError
 from vcnb.notebook.arguments import Parser, expand_body
 from vcnb.notebook.cells import language_of, manifest_of
 from vcnb.notebook.current import current
@@ -21,8 +21,10 @@ from vcnb.notebook.flowoptions import node_parser
 from vcnb.notebook.flowprogress import report_flow
 from vcnb.notebook.flowview import show_flow
 from vcnb.notebook.flowwords import CELLS, Words
-from vcnb.notebook.frontend import front_end
+from vcnb.notebook.following import add_cell_options, delete_first, in_cell, is_live
+from vcnb.notebook.following import follow as follow_handles
 from vcnb.notebook.jobs import add_job_options
+from vcnb.notebook.silence import silence
 from vcnb.resources import kinds
 from vcnb.resources.manifest import Document, dump, load
 
@@ -63,17 +65,7 @@ def flow_parser() -> Parser:
     add("--continue", dest="go_on", action="store_true", help="after a failure run whatever still can (default: stop)")
     add("--deadline", metavar="S", help="fail the flow after so many seconds")
     add("--queue", "-q", metavar="Q", help="the queue of jobs that name none")
-    waiting = parser.add_mutually_exclusive_group()
-    waiting.add_argument("--wait", action="store_true", help="wait for the end (default without a live front end)")
-    waiting.add_argument("--no-wait", action="store_true", help="return at once")
-    waiting.add_argument("--watch", action="store_true", help="show the flow live and wait for its end")
-    add("--timeout", type=float, metavar="S", help="stop waiting after this many seconds; the flow goes on")
-    add("--dry-run", action="store_true", help="show the exact objects as YAML, submit nothing")
-    add("--out", "-o", metavar="VAR", help="also keep the handle in this variable")
-    add("--replace", action="store_true", help="delete a flow of that name first")
-    add("--template", action="store_true", help="replace {{ expr }} in the cell's body")
-    add("--no-raise", action="store_true", help="do not raise when the flow fails")
-    add("--quiet", action="store_true", help="show nothing")
+    add_cell_options(parser, "flow")
     return parser
 
 
@@ -96,7 +88,7 @@ def submit_cell(shell: Any, words: Sequence[str], body: str) -> Any:
     if options.dry_run:
         return _dry_run(cluster, documents, options, yaml=yaml)
     if options.replace:
-        _delete_first(cluster, documents, options)
+        delete_first(cluster.flows, kinds.JOBFLOW, documents, options.namespace)
     found = _submit(cluster, documents, options, yaml=yaml)
     flows = [handle for handle in found if isinstance(handle, FlowHandle)]
     value = flows[0] if len(flows) == 1 else flows
@@ -106,7 +98,7 @@ def submit_cell(shell: Any, words: Sequence[str], body: str) -> Any:
         for warning in (warning for handle in found for warning in handle.warnings):
             print(f"warning: {warning}")  # noqa: T201 - a cell shows warnings
     follow(shell, flows, options)
-    return None if options.quiet or _live(shell, options) else value
+    return silence(shell, value) if options.quiet or is_live(shell, options) else value
 
 
 def _params(given: Sequence[str], names: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,7 +121,7 @@ def _documents(body: str, options: argparse.Namespace, params: Mapping[str, Any]
     try:
         documents = load(body)
     except InvalidObject as error:
-        raise _in_cell(error) from None
+        raise in_cell(error) from None
     flows = [document for document in documents if document.object.get("kind") == kinds.JOBFLOW.kind]
     if not flows:
         raise VcnbError(
@@ -147,14 +139,8 @@ def _documents(body: str, options: argparse.Namespace, params: Mapping[str, Any]
     try:
         override(documents, params)
     except InvalidObject as error:
-        raise _in_cell(error) from None
+        raise in_cell(error) from None
     return documents
-
-
-def _in_cell(error: InvalidObject) -> InvalidObject:
-    """Lines of the text as lines of the cell, of which the magic is the first."""
-    moved = [each._replace(line=each.line + 1 if each.line is not None else None) for each in error.errors]
-    return InvalidObject(moved, error.subject)
 
 
 # -- the short form
@@ -192,7 +178,7 @@ def _submit(cluster: Any, documents: Sequence[Document], options: argparse.Names
     try:
         found = cluster._bridge.run(work(cluster, documents, options.namespace))  # noqa: SLF001 - as cluster.submit does
     except InvalidObject as error:
-        raise (_in_cell(error) if yaml else error) from None
+        raise (in_cell(error) if yaml else error) from None
     return found if isinstance(found, list) else [found]
 
 
@@ -203,39 +189,14 @@ def _dry_run(cluster: Any, documents: Sequence[Document], options: argparse.Name
     try:
         checked = check_documents(cluster, documents, options.namespace)
     except InvalidObject as error:
-        raise (_in_cell(error) if yaml else error) from None
+        raise (in_cell(error) if yaml else error) from None
     shown = [masked(exported(item.object)) for item in checked if item.object.get("kind") != kinds.SECRET.kind]
     print("---\n".join(dump(each) for each in shown), end="")  # noqa: T201 - what was asked for
 
 
-def _delete_first(cluster: Any, documents: Sequence[Document], options: argparse.Namespace) -> None:
-    for document in documents:
-        meta = document.object.get("metadata") or {}
-        if document.object.get("kind") != kinds.JOBFLOW.kind or "name" not in meta:
-            continue
-        try:
-            old = cluster.flows.get(meta["name"], meta.get("namespace") or options.namespace)
-        except NotFound:
-            continue
-        old.delete(wait=True)
-
-
-def _live(shell: Any, options: argparse.Namespace) -> bool:
-    return front_end(shell) == "live" and not options.quiet
-
-
 def follow(shell: Any, flows: Sequence[FlowHandle], options: argparse.Namespace) -> None:
     """Show the flows, and wait for them unless told otherwise; raises FlowFailed when one fails."""
-    live = _live(shell, options)
-    if live:
-        for flow in flows:
-            show_flow(flow)
-    if not (options.wait or options.watch or (not options.no_wait and front_end(shell) != "live")):
-        return
-    for flow in flows:
-        if not live and not options.quiet:
-            report_flow(flow, timeout=options.timeout)
-        flow.wait(timeout=options.timeout, check=not options.no_raise)
+    follow_handles(shell, flows, options, show_flow, report_flow)
 
 
 # -- cells that are nodes
@@ -260,7 +221,7 @@ def _only_job(body: str) -> dict[str, Any]:
     try:
         documents = load(body)
     except InvalidObject as error:
-        raise _in_cell(error) from None
+        raise in_cell(error) from None
     if len(documents) != 1 or documents[0].object.get("kind") not in (kinds.JOB.kind, kinds.JOBTEMPLATE.kind):
         raise UsageError("%%jobnode: the YAML of a node is one Job or JobTemplate")
     return documents[0].object

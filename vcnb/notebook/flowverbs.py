@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from vcnb.client.flow import FlowHandle
-from vcnb.notebook.arguments import Parser
+from vcnb.notebook.arguments import Parser, add_quietness
 from vcnb.notebook.current import current
 from vcnb.notebook.flows import flow_parser, follow
+from vcnb.notebook.following import print_manifest
 from vcnb.notebook.frontend import front_end
-from vcnb.resources.manifest import dump
+from vcnb.notebook.silence import silence
 
 __all__ = ["VERBS"]
 
@@ -22,8 +22,7 @@ def _parser(verb: str, description: str, *, named: bool = True) -> Parser:
     if named:
         parser.add_argument("name", help="the flow's name")
     parser.add_argument("--namespace", "-n", metavar="NS", help="the namespace (default: default; '*': all)")
-    parser.add_argument("--no-raise", action="store_true", help="do not raise when the flow failed")
-    parser.add_argument("--quiet", action="store_true", help="show nothing")
+    add_quietness(parser)
     return parser
 
 
@@ -52,11 +51,7 @@ def _get(_shell: Any, words: Sequence[str]) -> Any:
     flow = _flow(options)
     if options.output is None:
         return flow
-    from vcnb.client.masking import masked
-
-    shown = masked(flow.object)
-    text = json.dumps(shown, indent=2) if options.output == "json" else dump(shown).rstrip()
-    print(text)  # noqa: T201 - what was asked for
+    print_manifest(flow, options)
     return None
 
 
@@ -71,7 +66,7 @@ def _watch(shell: Any, words: Sequence[str]) -> Any:
     options.wait, options.watch, options.no_wait = False, False, front_end(shell) == "live"
     flow = _flow(options)
     follow(shell, [flow], options)
-    return None if options.quiet or front_end(shell) == "live" else flow
+    return silence(shell, flow) if options.quiet or front_end(shell) == "live" else flow
 
 
 def _logs(_shell: Any, words: Sequence[str]) -> None:
@@ -116,7 +111,7 @@ def _retry(shell: Any, words: Sequence[str]) -> Any:
     flow = _flow(options)
     flow.retry()
     follow(shell, [flow], options)
-    return None if options.quiet or front_end(shell) == "live" else flow
+    return silence(shell, flow) if options.quiet or front_end(shell) == "live" else flow
 
 
 def _delete(_shell: Any, words: Sequence[str]) -> None:

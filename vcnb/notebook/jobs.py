@@ -9,14 +9,25 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from vcnb.client.job import JobHandle
-from vcnb.errors import InvalidObject, NotFound, Problem, WaitTimeout
+from vcnb.errors import InvalidObject, Problem
 from vcnb.notebook.arguments import Parser, add_quietness, expand_body, key_values
 from vcnb.notebook.cells import language_of, manifest_of
 from vcnb.notebook.current import current
+from vcnb.notebook.following import (
+    add_cell_options,
+    delete_first,
+    follow,
+    in_cell,
+    is_live,
+    line_in_cell,
+    print_manifest,
+    say,
+)
 from vcnb.notebook.frontend import front_end
 from vcnb.notebook.live import show
 from vcnb.notebook.progress import report
 from vcnb.notebook.silence import silence
+from vcnb.resources import kinds
 from vcnb.resources.manifest import dump
 
 __all__ = ["VERBS", "add_job_options", "cell_parser", "submit_cell"]
@@ -29,17 +40,7 @@ def cell_parser() -> Parser:
     add("name", nargs="?", help="the job's name; without one a name is made up")
     add_job_options(parser)
     add("--namespace", "-n", metavar="NS", help="the namespace (default: default)")
-    waiting = parser.add_mutually_exclusive_group()
-    waiting.add_argument("--wait", action="store_true", help="wait for the end (default without a live front end)")
-    waiting.add_argument("--no-wait", action="store_true", help="return at once")
-    waiting.add_argument("--watch", action="store_true", help="show the job live and wait for its end")
-    add("--timeout", type=float, metavar="S", help="stop waiting after this many seconds; the job goes on")
-    add("--dry-run", action="store_true", help="show the exact object as YAML, submit nothing")
-    add("--out", "-o", metavar="VAR", help="also keep the handle in this variable")
-    add("--replace", action="store_true", help="delete a job of that name first")
-    add("--template", action="store_true", help="replace {{ expr }} in the cell's body")
-    add("--no-raise", action="store_true", help="do not raise when the job fails")
-    add("--quiet", action="store_true", help="show nothing")
+    add_cell_options(parser, "job")
     return parser
 
 
@@ -74,17 +75,19 @@ def submit_cell(shell: Any, words: Sequence[str], body: str) -> Any:
         if options.dry_run:
             return _dry_run(cluster, source, options)
         if options.replace:
-            _delete_first(cluster, source, options)
+            from vcnb.client.documents import read
+
+            delete_first(cluster.jobs, kinds.JOB, read(source), options.namespace)
         found = cluster.submit(source, namespace=options.namespace)
     except InvalidObject as error:
-        raise _in_cell(error, shift) from None
+        raise in_cell(error, shift) from None
     handles = found if isinstance(found, list) else [found]
     if options.out:
         shell.user_ns[options.out] = found
     for handle in handles:
         _show_warnings(handle.warnings, options, shift)
     follow_all(shell, [handle for handle in handles if isinstance(handle, JobHandle)], options)
-    return silence(shell, found) if options.quiet or _shown_live(shell, options) else found
+    return silence(shell, found) if options.quiet or is_live(shell, options) else found
 
 
 def _source(options: argparse.Namespace, body: str) -> tuple[Any, int | None]:
@@ -111,24 +114,13 @@ def _named_yaml(options: argparse.Namespace, body: str) -> str:
     try:
         documents = load(body)
     except InvalidObject as error:
-        raise _in_cell(error, 1) from None
+        raise in_cell(error) from None
     names = [document.object.get("metadata", {}).get("name") for document in documents]
     if options.name and names != [options.name]:
         raise UsageError(
             f"%%vcjob {options.name}: the YAML says metadata.name: {', '.join(map(str, names))}; say the name once"
         )
     return body
-
-
-def _in_cell(error: InvalidObject, shift: int | None) -> InvalidObject:
-    return InvalidObject([_line_of(problem, shift) for problem in error.errors], error.subject)
-
-
-def _line_of(problem: Problem, shift: int | None) -> Problem:
-    """The problem with its line in the cell; what a script's job is stands in the magic's line, the first."""
-    if shift is None:
-        return problem._replace(line=1)
-    return problem._replace(line=None if problem.line is None else problem.line + shift)
 
 
 def _dry_run(cluster: Any, source: Any, options: argparse.Namespace) -> None:
@@ -139,52 +131,14 @@ def _dry_run(cluster: Any, source: Any, options: argparse.Namespace) -> None:
     print("---\n".join(dump(exported(item.object)) for item in checked), end="")  # noqa: T201 - what was asked for
 
 
-def _delete_first(cluster: Any, source: Any, options: argparse.Namespace) -> None:
-    from vcnb.client.documents import read
-
-    for document in read(source):
-        meta = document.object.get("metadata", {})
-        if document.object.get("kind") != "Job" or "name" not in meta:
-            continue
-        try:
-            old = cluster.jobs.get(meta["name"], meta.get("namespace") or options.namespace)
-        except NotFound:
-            continue
-        old.delete(wait=True)
-
-
 def _show_warnings(warnings: Sequence[Problem], options: argparse.Namespace, shift: int | None = 0) -> None:
     for warning in warnings:
-        _say(f"warning: {_line_of(warning, shift)}", options)
-
-
-def _say(text: str, options: argparse.Namespace) -> None:
-    if not options.quiet:
-        print(text)  # noqa: T201 - what was asked for
-
-
-def _shown_live(shell: Any, options: argparse.Namespace) -> bool:
-    return front_end(shell) == "live" and not options.quiet
+        say(f"warning: {line_in_cell(warning, shift)}", options)
 
 
 def follow_all(shell: Any, handles: Sequence[JobHandle], options: argparse.Namespace) -> None:
     """Show the jobs, and wait for them unless told otherwise; raises JobFailed when one fails."""
-    live = _shown_live(shell, options)
-    if live:
-        for handle in handles:
-            show(handle)
-    wait = options.wait or options.watch or (not options.no_wait and front_end(shell) != "live")
-    if not wait:
-        return
-    for handle in handles:
-        try:
-            if not live and not options.quiet:
-                report(handle, timeout=options.timeout)
-            handle.wait(timeout=options.timeout, check=not options.no_raise)
-        except WaitTimeout as error:
-            if not options.no_raise:
-                raise
-            _say(f"WaitTimeout: {error}", options)
+    follow(shell, handles, options, show, report)
 
 
 # -- verbs of %vcjob --------------------------------------------------------------------------------------------------
@@ -220,15 +174,7 @@ def _get(_shell: Any, words: Sequence[str]) -> Any:
     job = _job(options)
     if options.output is None:
         return job
-    from vcnb.client.masking import masked
-
-    shown = masked(job.object)
-    if options.output == "json":
-        import json
-
-        _say(json.dumps(shown, indent=2), options)
-    else:
-        _say(dump(shown).rstrip(), options)
+    print_manifest(job, options)
     return None
 
 
@@ -239,7 +185,7 @@ def _watch(shell: Any, words: Sequence[str]) -> Any:
     options.wait, options.watch, options.no_wait = False, False, front_end(shell) == "live"
     job = _job(options)
     follow_all(shell, [job], options)
-    return silence(shell, job) if _shown_live(shell, options) else job
+    return silence(shell, job) if is_live(shell, options) else job
 
 
 def _logs(_shell: Any, words: Sequence[str]) -> None:
@@ -254,20 +200,20 @@ def _logs(_shell: Any, words: Sequence[str]) -> None:
     job = _job(options)
     if options.follow:
         for line in job.logs(options.task, options.index, options.container, follow=True):
-            _say(line, options)
+            say(line, options)
         return
     text = job.logs(options.task, options.index, options.container, tail=options.tail, previous=options.previous)
-    _say(str(text).removesuffix("\n"), options)
+    say(str(text).removesuffix("\n"), options)
 
 
 def _describe(_shell: Any, words: Sequence[str]) -> None:
     options = _parser("describe", "Everything about a job as text.").parse_args(words)
-    _say(_job(options).describe(), options)
+    say(_job(options).describe(), options)
 
 
 def _why(_shell: Any, words: Sequence[str]) -> None:
     options = _parser("why", "What the job waits for, or how it ended.").parse_args(words)
-    _say(_job(options).why(), options)
+    say(_job(options).why(), options)
 
 
 def _verb(name: str, description: str) -> Callable[[Any, Sequence[str]], Any]:
@@ -275,7 +221,7 @@ def _verb(name: str, description: str) -> Callable[[Any, Sequence[str]], Any]:
         options = _parser(name, description).parse_args(words)
         job = _job(options)
         getattr(job, name)()
-        _say(f"job {job.name}: {name} asked for", options)
+        say(f"job {job.name}: {name} asked for", options)
         return None
 
     return run
@@ -285,7 +231,7 @@ def _delete(_shell: Any, words: Sequence[str]) -> None:
     options = _parser("delete", "Delete a job with its pods; returns when they are gone.").parse_args(words)
     job = _job(options)
     job.delete(wait=True)
-    _say(f"job {job.name} deleted", options)
+    say(f"job {job.name} deleted", options)
 
 
 def _scale(_shell: Any, words: Sequence[str]) -> None:
@@ -300,7 +246,7 @@ def _scale(_shell: Any, words: Sequence[str]) -> None:
     job = _job(options)
     job.scale({task: int(count) for task, count in counts.items()}, options.min_available)
     _show_warnings(job.warnings, options)
-    _say(f"job {job.name}: scale asked for", options)
+    say(f"job {job.name}: scale asked for", options)
 
 
 VERBS: dict[str, Callable[[Any, Sequence[str]], Any]] = {
