@@ -16,6 +16,7 @@ from vcnb.client.handles import Handle, PodHandle, command_for
 from vcnb.client.logs import check_logs
 from vcnb.client.records import COUNTERS, JobState, PhaseRecord, phase_history
 from vcnb.client.situation import gather
+from vcnb.client.story import Story, steps_of
 from vcnb.errors import InvalidState, JobFailed, NotFound, VcnbError, WaitTimeout
 from vcnb.resources import kinds
 from vcnb.resources.phases import JobPhase
@@ -354,9 +355,16 @@ class JobHandle(Handle):
         await self._refresh()
         return await gather(self._cluster, self._seen)
 
-    def story(self) -> list[Any]:
-        """The controller's own notes on this job: (time, stimulus, from, to, reason), bounded, gone with the process."""
-        return self._bridge.call(lambda: self._cluster._story(self._seen))  # noqa: SLF001
+    async def _story(self) -> Story:
+        """What has happened to the job, step by step: records ``time stimulus before after reason``, shown as a table.
+
+        Bounded to the newest steps. The details are the controller's own notes and gone with it; of what was before, the
+        phases of ``history`` are told.
+        """
+        job = await self._refresh()
+        return steps_of(self._cluster._story(job), phase_history(job))  # noqa: SLF001
+
+    story, story_async = twins(_story)
 
     def records(self) -> Records:
         """The JSON objects that the job's pods printed, a line each, as rows with the pod's ``task`` and ``index``.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vcnb.resources import kinds
+from vcnb.resources.phases import PodPhase
 from vcnb.resources.quantity import Quantity
 from vcnb.resources.views import PodView
 from vcnb.scene.snapshot import ClusterSnapshot, JobSnapshot, pod_order
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from vcnb.client.cluster import Cluster
 
 __all__ = ["gather", "gather_cluster"]
+
+MOST_FAILED_PODS = 20
+"""So many logs are looked into for one explanation."""
 
 
 async def gather(cluster: Cluster, job: Obj) -> JobSnapshot:
@@ -47,8 +52,30 @@ async def gather(cluster: Cluster, job: Obj) -> JobSnapshot:
         commands=commands,
         claims=[claim["metadata"]["name"] for claim in store.peek_all(kinds.PERSISTENTVOLUMECLAIM, namespace)],
         facts=cluster._facts(group),  # noqa: SLF001
+        attempt_logs=_last_words(cluster, pods),
         now=cluster._engine.clock.time(),  # noqa: SLF001
     )
+
+
+def _last_words(cluster: Cluster, pods: Sequence[Obj]) -> dict[str, str]:
+    """The end of the log of each failed pod (of so many at most) whose container has left no message, by pod name."""
+    node = cluster._engine.node  # noqa: SLF001
+    if node is None:
+        return {}
+    failed = [(pod, container) for pod in pods if (container := _silent_failure(PodView(pod)))]
+    words = {
+        pod["metadata"]["name"]: node.logs.last_words(pod, container) for pod, container in failed[:MOST_FAILED_PODS]
+    }
+    return {name: text for name, text in words.items() if text}
+
+
+def _silent_failure(pod: PodView) -> str:
+    """The container that a failed pod failed by, when its status has no message of its own; else ""."""
+    if pod.phase != PodPhase.FAILED:
+        return ""
+    statuses = [status for status in (*pod.init_container_statuses, *pod.container_statuses) if status.exit_code]
+    first = min(statuses, key=lambda status: str(status.terminated.get("finishedAt") or ""), default=None)
+    return first.name if first is not None and not first.message else ""
 
 
 async def gather_cluster(cluster: Cluster) -> ClusterSnapshot:

@@ -66,6 +66,36 @@ def test_a_command_that_does_not_exist_says_so(cluster):
     assert "no-such-command-at-all" in handle.why()
 
 
+def test_why_names_the_missing_command_of_a_script(cluster):
+    handle = cluster.submit(job("script", "echo begin; no-such-program --now"))
+
+    handle.wait(timeout=30, check=False)
+
+    assert "exit code 127: command 'no-such-program' not found" in handle.why()
+
+
+def test_why_quotes_the_last_line_of_the_container_that_failed(cluster):
+    containers = [
+        {"name": "fine", "image": "bash", "command": ["sh", "-c", "echo all well"]},
+        {"name": "bad", "image": "bash", "command": ["sh", "-c", "echo first; echo; echo the disk is on fire; exit 3"]},
+    ]
+    task = vcnb.Task("w", replicas=1, pod={"containers": containers})
+    handle = cluster.submit(vcnb.Job(name="two", tasks=[task]))
+
+    handle.wait(timeout=30, check=False)
+
+    assert "in container bad; it said: the disk is on fire" in handle.why()
+
+
+def test_why_reads_little_of_a_log_without_lines(cluster):
+    handle = cluster.submit(job("flood", "head -c 20000000 /dev/zero | tr '\\0' x; exit 1"))
+
+    handle.wait(timeout=30, check=False)
+
+    assert "ended with exit code 1" in handle.why()
+    assert len(handle.why()) < 600
+
+
 def test_a_timeout_leaves_the_job_running(cluster):
     handle = cluster.submit(job("long", "sleep 60"))
 

@@ -108,7 +108,10 @@ def test_secret_values_are_found_and_hidden_in_texts():
     )
     url = manifest({"name": "DB", "value": "postgres://me:pw123@host"})
     assert secret_values(obj, url) == ("abcdef", "pw123")
-    assert hide("got abcdef and pw123 at ftp://u:x@h", secret_values(obj, url)) == f"got {MASK} and {MASK} at ftp://u:{MASK}@h"
+    assert (
+        hide("got abcdef and pw123 at ftp://u:x@h", secret_values(obj, url))
+        == f"got {MASK} and {MASK} at ftp://u:{MASK}@h"
+    )
 
 
 def test_longer_values_are_hidden_first():

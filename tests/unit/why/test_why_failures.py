@@ -44,6 +44,15 @@ def test_127_names_the_command(message, reason, argv, name):
     assert "(spec.tasks[0].template.spec.containers[0].command)" in text
 
 
+def test_127_names_the_command_of_an_earlier_line():
+    text = ask(
+        job("Failed", task(replicas=1)),
+        pods=[failed("w-0", 127, container={"command": ["sh", "-c", "trane || exit 127"]})],
+        attempt_logs={"train-w-0": "sh: 1: trane: not found\nthat did not work\n"},
+    )
+    assert "ended with exit code 127: command 'trane' not found; it said: that did not work." in text
+
+
 def test_127_of_a_silent_shell_names_nothing():
     text = said(127, container={"command": ["/bin/sh", "-c", "trane"]})
     assert "exit code 127: a command of its script was not found" in text

@@ -19,6 +19,8 @@ _NOT_FOUND = re.compile(
     r"""["']?(?P<command>[\w./+~-]+)["']?: (?:executable file not found|command not found|not found|no such file)""",
     re.IGNORECASE,
 )
+_LINE = 200
+"""Characters of a line that are quoted."""
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ash"})
 
 NOT_STARTED = frozenset({"ContainerCannotRun", "StartError"})
@@ -69,8 +71,9 @@ def _failure(case: Case, pod: PodView) -> Failure:
     status = _failed_container(pod)
     task = case.task(pod.task)
     code = (status.exit_code if status is not None else None) or 0
-    said = _said(case, pod, status)
-    what, advice = _pod_reason(pod) if status is None else _container_reason(pod, status, task, said)
+    lines = _last_lines(case, pod, status)
+    said = _short(lines[-1]) if lines else ""
+    what, advice = _pod_reason(pod) if status is None else _container_reason(pod, status, task, lines)
     return Failure(
         pod=pod.name,
         task=pod.task,
@@ -114,16 +117,20 @@ def _pod_reason(pod: PodView) -> tuple[str, str]:
     return "failed without an exit code", ""
 
 
-def _container_reason(pod: PodView, status: ContainerStatusView, task: TaskView | None, said: str) -> tuple[str, str]:
+def _container_reason(
+    pod: PodView, status: ContainerStatusView, task: TaskView | None, lines: Sequence[str]
+) -> tuple[str, str]:
     container = _container(pod, status.name)
     where = f" in container {status.name}" if len(pod.containers) + len(pod.init_containers) > 1 else ""
-    what, advice, field = _code(status.exit_code or 0, status, container, said)
+    what, advice, field = _code(status.exit_code or 0, status, container, lines)
     if advice and task is not None:
         advice = f"{advice} ({_path(pod, status.name, task)}.{field})"
     return what + where, advice
 
 
-def _code(code: int, status: ContainerStatusView, container: Mapping[str, Any], said: str) -> tuple[str, str, str]:
+def _code(
+    code: int, status: ContainerStatusView, container: Mapping[str, Any], lines: Sequence[str]
+) -> tuple[str, str, str]:
     """How it ended, what would help, and the field of the container that has to change."""
     if status.reason == "OOMKilled":
         limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
@@ -132,8 +139,8 @@ def _code(code: int, status: ContainerStatusView, container: Mapping[str, Any], 
         return what, "give it more memory", "resources.limits.memory"
     if status.reason == "ContainerStatusUnknown":
         return f"was lost: {status.message or 'nobody knows how it ended'}", "", ""
-    if code == 127 and (status.reason not in NOT_STARTED or _NOT_FOUND.search(said)):
-        command = _missing_command(container, said)
+    if code == 127 and (status.reason not in NOT_STARTED or _NOT_FOUND.search(lines[-1] if lines else "")):
+        command = _missing_command(container, lines)
         name = f"command {command!r} not found" if command else "a command of its script was not found"
         return f"ended with exit code 127: {name}", "correct the command, or use an image that has it", "command"
     if code == 126 and status.reason not in NOT_STARTED:
@@ -171,11 +178,11 @@ def _program(container: Mapping[str, Any]) -> str:
     return str(command[0]) if command else ""
 
 
-def _missing_command(container: Mapping[str, Any], said: str) -> str:
+def _missing_command(container: Mapping[str, Any], lines: Sequence[str]) -> str:
     """The command that was not found: the shell names it; without a shell it is the program itself."""
-    found = _NOT_FOUND.search(said)
-    if found:
-        return found["command"]
+    for line in reversed(lines):
+        if found := _NOT_FOUND.search(line):
+            return found["command"]
     program = _program(container)
     return "" if _is_shell(program) else program
 
@@ -197,14 +204,18 @@ def _path(pod: PodView, name: str, task: TaskView) -> str:
     return f"spec.tasks[{task.position}].template.spec"
 
 
-def _said(case: Case, pod: PodView, status: ContainerStatusView | None) -> str:
-    """The last line of the termination message, else of what is known of the log, else ""."""
+def _short(line: str) -> str:
+    return line if len(line) <= _LINE else f"{line[:_LINE]}…"
+
+
+def _last_lines(case: Case, pod: PodView, status: ContainerStatusView | None) -> list[str]:
+    """The last lines of the termination message, else what is known of the log."""
     message = status.message if status is not None else ""
     for text in (message, case.snapshot.attempt_logs.get(pod.name, "")):
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if lines:
-            return lines[-1]
-    return ""
+            return lines
+    return []
 
 
 def waiting_reason(case: Case, pod: PodView) -> tuple[str, str, str] | None:

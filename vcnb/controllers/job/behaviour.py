@@ -18,7 +18,7 @@ class Behaviour:
     count_after_kill: bool = True
     """Q1: a kill pass counts the pods that it keeps or does not touch, instead of writing zeros."""
     commit_before_delete: bool = True
-    """Q2: the new phase and version are stored, as one write, between marking the pods and deleting them."""
+    """Q1, Q2: phase, version and the count of what stays are stored, as one write, between marking pods and deleting them."""
     actual_phase_on_add: bool = True
     """Q3, Q4: a pod seen for the first time stands for the event of its phase; what was lost meanwhile is found."""
     sync_with_timer: bool = True

@@ -214,7 +214,8 @@ class JobController:
             return True
         if action != _SYNC and job is not None:
             self._shell.tell(job, "ExecuteAction", f"Start to execute action {action} ")
-        row = row_for(phase_of(job or {}), action, self.behaviour)
+        before = phase_of(job or {})
+        row = row_for(before, action, self.behaviour)
         try:
             if self.behaviour.finished_is_not_evicted:
                 await self._shell.annotate(info, finished_pods.ANNOTATION, finished_pods.note(info.lost))
@@ -225,6 +226,9 @@ class JobController:
         idle = row.pass_ is Pass.SYNC and self.behaviour.timers_by_pod_uid  # it has no meaning in this phase
         if action not in INTERNAL_ACTIONS and not idle:
             self.delays.clean_up(info.key, action, request)
+        if action != _SYNC and info.job is not None and phase_of(info.job) == before:
+            target = request.target(action) if row.pass_ is Pass.KILL_TARGET else None
+            self._stories.tell(info.key, request.describe(action), before, before, f"{target}" if target else "")
         return True
 
     async def _run(self, info: JobInfo, row: Row, request: Request, action: str) -> None:
@@ -247,6 +251,8 @@ class JobController:
 
     async def _failed(self, info: JobInfo, row: Row, request: Request, action: str, error: Exception) -> None:
         queue = self.queue_of(info.key)
+        phase = phase_of(info.job or {})
+        self._stories.tell(info.key, request.describe(action), phase, phase, f"failed, to be tried again: {error}")
         if not isinstance(error, VcnbError):
             _log.error("%s of job <%s> failed\n%s", action, info.key, self._stories.text(info.key), exc_info=error)
         if isinstance(error, PassFailed) and error.awaits:
@@ -307,6 +313,8 @@ class JobController:
         if self.behaviour.timers_by_pod_uid and not still_holds(info, request):
             return
         self._shell.tell(job, "ExecuteAction", f"Execute action {action} after {format_duration(delay)}")
+        phase, wait = phase_of(job), f"{action} after {format_duration(delay)}"
+        self._stories.tell(info.key, request.describe(_SYNC), phase, phase, wait)
         left = time_left(request, delay, self._shell.now) if self.behaviour.timers_by_pod_uid else delay
         version = (job.get("status") or {}).get("version", 0)
         waiting = DelayedAction(request, action, self._shell.now + left, delay, job["metadata"].get("uid", ""), version)

@@ -6,7 +6,7 @@ This is the only place where the Job controller talks to the store about pods an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from vcnb.clock import parse_time
@@ -16,7 +16,7 @@ from vcnb.controllers.job.metrics import COMPLETED, FAILED, JobMetrics
 from vcnb.controllers.job.requests import Request
 from vcnb.controllers.job.spec import JobSpec
 from vcnb.controllers.job.states import Outcome, Rule
-from vcnb.controllers.job.status import add_history, running_duration, stamp
+from vcnb.controllers.job.status import add_history, counters_of, running_duration, stamp
 from vcnb.controllers.runtime.context import Context
 from vcnb.controllers.runtime.stories import Stories
 from vcnb.errors import AlreadyExists, NotFound, VcnbError
@@ -49,6 +49,15 @@ class Cause(NamedTuple):
     def message(self) -> str:
         """What happened, in words."""
         return self.request.describe(self.action)
+
+
+def _numbers(before: Mapping[str, Any], status: Mapping[str, Any], spec: JobSpec) -> str:
+    """What a phase was chosen by, for stories: the pods, and the retry that it costs."""
+    words = [f"{count} {counter}" for counter, count in counters_of(status).items()]
+    retries = status.get("retryCount") or 0
+    if retries > (before.get("retryCount") or 0):
+        words.append(f"retry {retries} of {spec.max_retry}")
+    return ", ".join(words)
 
 
 class Shell:
@@ -133,7 +142,9 @@ class Shell:
         self.saw_job(stored)
         after = (status.get("state") or {}).get("phase", "")
         if before != after:
-            self.stories.tell(info.key, cause.message, before, after)
+            self.stories.tell(
+                info.key, cause.message, before, after, _numbers(job.get("status") or {}, status, info.spec)
+            )
             if self.behaviour.count_after_write and info.job is not None:
                 self._count(after, info.spec)
         return stored

@@ -39,7 +39,7 @@ class Stories:
         self._stories: OrderedDict[str, deque[Chapter]] = OrderedDict()
 
     def tell(self, key: str, stimulus: str, before: str, after: str, reason: str = "") -> None:
-        """Add a step to the story of ``key``."""
+        """Add a step to the story of ``key``; what repeats the last step is not told again."""
         story = self._stories.get(key)
         if story is None:
             story = self._stories[key] = deque(maxlen=self._length)
@@ -47,7 +47,8 @@ class Stories:
                 self._stories.popitem(last=False)
         else:
             self._stories.move_to_end(key)
-        story.append(Chapter(self._clock.time(), stimulus, before, after, reason))
+        if not story or story[-1][1:] != (stimulus, before, after, reason):
+            story.append(Chapter(self._clock.time(), stimulus, before, after, reason))
 
     def of(self, key: str) -> tuple[Chapter, ...]:
         """The story of ``key``, oldest first; empty when nothing is known."""

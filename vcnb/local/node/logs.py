@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,6 +154,11 @@ class Logs:
             parts.append(text)
         return "".join(parts)
 
+    def last_words(self, pod: Obj, container: str, *, lines: int = 5, limit: int = 4096) -> str:
+        """The end of what this very pod's container wrote last: so many lines, at most ``limit`` bytes."""
+        attempts = self._layout.pod(pod).attempts(container)
+        return _read(attempts[-1].log, lines, limit) if attempts else ""
+
     def attempt_count(self, query: LogQuery) -> dict[str, int]:
         """How many attempts each pod name has on disk."""
         return {stream.pod: len(stream.attempts) for stream in self.streams(query)}
@@ -279,12 +285,15 @@ def split_lines(text: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _read(path: Path, tail: int | None) -> str:
-    """A log, or its last lines; bytes that are no UTF-8 become U+FFFD."""
+def _read(path: Path, tail: int | None, limit: int | None = None) -> str:
+    """A log, or its last lines, or of these the last ``limit`` bytes; bytes that are no UTF-8 become U+FFFD."""
     try:
         with path.open("rb") as stream:
+            end = stream.seek(0, os.SEEK_END)
+            start = max(end - limit, 0) if limit is not None else 0
             if tail is not None:
-                stream.seek(tail_offset(stream.fileno(), tail))
+                start = max(start, tail_offset(stream.fileno(), tail, stop=start))
+            stream.seek(start)
             return stream.read().decode("utf-8", "replace")
     except OSError:
         return ""

@@ -9,14 +9,14 @@ __all__ = ["tail_offset"]
 _BLOCK = 1 << 16
 
 
-def tail_offset(file: int, lines: int) -> int:
-    """Where the last ``lines`` lines of an open file begin; reads only as much as it must."""
+def tail_offset(file: int, lines: int, stop: int = 0) -> int:
+    """Where the last ``lines`` lines of an open file begin; reads only as much as it must, nothing before ``stop``."""
     end = os.fstat(file).st_size
     if lines <= 0:
         return end
     at, missing = end, lines
-    while at > 0:
-        size = min(_BLOCK, at)
+    while at > stop:
+        size = min(_BLOCK, at - stop)
         block = os.pread(file, size, at - size)
         search = len(block) - 1 if at == end and block.endswith(b"\n") else len(block)
         while (found := block.rfind(b"\n", 0, search)) >= 0:
@@ -25,4 +25,4 @@ def tail_offset(file: int, lines: int) -> int:
                 return at - size + found + 1
             search = found
         at -= size
-    return 0
+    return min(stop, end)
