@@ -6,7 +6,6 @@ and asks for a token.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
@@ -35,6 +34,10 @@ ARGUMENTS = [
 ]
 START_SECONDS = 60.0
 SCREENSHOTS = Path(__file__).parents[2] / "out" / "screenshots"
+READY = """() => {
+    const kernel = window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel;
+    return kernel?.connectionStatus === "connected" && kernel.status === "idle";
+}"""
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 
@@ -78,7 +81,7 @@ class Lab:
                 f"--LabApp.workspaces_dir={root / 'workspaces'}",
                 f"--LabApp.user_settings_dir={self.settings}",
                 "--ServerApp.allow_root=True",
-                "--LabApp.news_url=None",
+                "--LabApp.expose_app_in_browser=True",
                 "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
             ],
             env={
@@ -160,19 +163,11 @@ class Notebook:
         self.cells = page.locator(".jp-Notebook .jp-CodeCell")
         expect(self.cells.first).to_be_visible(timeout=40_000)
 
-    def idle(self) -> None:
-        """Wait until the kernel is there and runs nothing."""
-        expect(self.page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]')).to_be_visible(timeout=40_000)
-
     def start(self) -> None:
-        """Run the first cell to its end. A kernel that was only just connected may drop what it is sent: then again."""
-        self.idle()
-        for _ in range(20):
-            self.run(0)
-            with contextlib.suppress(AssertionError):
-                expect(self.cells.first.locator(".jp-InputPrompt")).to_have_text("[1]:", timeout=3000)
-                return
-        raise AssertionError("the kernel runs nothing")
+        """Wait until the kernel is connected and runs nothing, then run the first cell to its end."""
+        self.page.wait_for_function(READY, timeout=40_000)
+        self.run(0)
+        expect(self.cells.first.locator(".jp-InputPrompt")).to_have_text("[1]:")
 
     def run(self, number: int) -> Locator:
         """Run a cell; returns it without waiting for its end."""
