@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from vcnb.errors import VcnbError
+from vcnb.errors import Problem, VcnbError
 from vcnb.store.protocol import Obj
 
 __all__ = ["connected", "name_option", "namespace_options", "output_option", "plain_errors", "print_objects"]
@@ -68,6 +68,27 @@ def one_name(name: str | None, named: str | None) -> str:
     if (name is None) == (named is None):
         raise click.UsageError("name one object: NAME, or -N NAME")
     return str(name or named)
+
+
+def steering(collection: str, noun: str, verb: str, text: str) -> click.Command:
+    """A command that calls ``verb`` of one object of ``cluster.<collection>`` and says so."""
+
+    @click.command(name=verb, help=text)
+    @name_option
+    @plain_errors
+    def command(name: str | None, named: str | None, namespace: str | None) -> None:
+        with connected() as cluster:
+            handle = getattr(cluster, collection).get(one_name(name, named), namespace)
+            getattr(handle, verb)()
+            click.echo(f"{verb} {noun} {handle.name} successfully")
+
+    return command
+
+
+def print_warnings(warnings: Sequence[Problem]) -> None:
+    """What was accepted but surely not meant, on stderr."""
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
 
 
 def print_objects(kind: Any, objects: Sequence[Obj], output: str, now: float, *, single: bool = False) -> None:

@@ -17,6 +17,8 @@ from vcnb.cli.context import (
     output_option,
     plain_errors,
     print_objects,
+    print_warnings,
+    steering,
 )
 from vcnb.cli.objects import read_source
 from vcnb.resources import kinds
@@ -70,8 +72,7 @@ def run(filename: str, namespace: str | None, params: dict[str, Any], wait: bool
         before = {(handle.kind, handle.namespace, handle.name) for handle in cluster.templates.list("*")}
         handles = cluster._bridge.run(submit_documents(cluster, documents, namespace))  # noqa: SLF001
         for handle in handles:
-            for warning in handle.warnings:
-                click.echo(f"warning: {warning}", err=True)
+            print_warnings(handle.warnings)
             there = (handle.kind, handle.namespace, handle.name) in before
             click.echo(f"{'Updated' if there else 'Created'} {handle.kind}: {handle.namespace}/{handle.name}")
         for handle in handles if wait else ():
@@ -115,19 +116,6 @@ def _says(verb: str, text: str) -> click.Command:
     return command
 
 
-def _steer(verb: str, text: str) -> click.Command:
-    @click.command(name=verb, help=text)
-    @name_option
-    @plain_errors
-    def command(name: str | None, named: str | None, namespace: str | None) -> None:
-        with connected() as cluster:
-            handle = cluster.flows.get(one_name(name, named), namespace)
-            getattr(handle, verb)()
-            click.echo(f"{verb} flow {handle.name} successfully")
-
-    return command
-
-
 for _verb, _text in (
     ("view", "Everything about a flow: parameters, phases, nodes, jobs, events."),
     ("why", "In plain words: which node waits for what, or how the flow ended."),
@@ -139,7 +127,7 @@ for _verb, _text in (
     ("retry", "Run again what failed, and what was left out because of it."),
     ("terminate", "End a flow for good; running jobs are terminated."),
 ):
-    flow.add_command(_steer(_verb, _text))
+    flow.add_command(steering("flows", "flow", _verb, _text))
 
 
 @flow.command()
@@ -260,8 +248,7 @@ def create(filename: str, namespace: str | None) -> None:
     with connected() as cluster:
         found = cluster.submit(read_source(filename), namespace)
         for handle in found if isinstance(found, list) else [found]:
-            for warning in handle.warnings:
-                click.echo(f"warning: {warning}", err=True)
+            print_warnings(handle.warnings)
             click.echo(f"Created {handle.kind}: {handle.namespace}/{handle.name}")
 
 

@@ -14,6 +14,8 @@ from vcnb.cli.context import (
     output_option,
     plain_errors,
     print_objects,
+    print_warnings,
+    steering,
 )
 from vcnb.cli.objects import read_source
 from vcnb.resources import kinds
@@ -77,8 +79,7 @@ def run(
         found = cluster.submit(source, namespace)
         handles = found if isinstance(found, list) else [found]
         for handle in handles:
-            for warning in handle.warnings:
-                click.echo(f"warning: {warning}", err=True)
+            print_warnings(handle.warnings)
             click.echo(f"run {handle.kind.lower()} {handle.name} successfully")
         for handle in handles if wait else ():
             if handle.kind == "Job":
@@ -165,19 +166,6 @@ def wait(name: str | None, named: str | None, namespace: str | None, timeout: fl
         handle.wait()
 
 
-def _steer(verb: str, text: str) -> click.Command:
-    @click.command(name=verb, help=text)
-    @name_option
-    @plain_errors
-    def command(name: str | None, named: str | None, namespace: str | None) -> None:
-        with connected() as cluster:
-            handle = cluster.jobs.get(one_name(name, named), namespace)
-            getattr(handle, verb)()
-            click.echo(f"{verb} job {handle.name} successfully")
-
-    return command
-
-
 for _verb, _text in (
     ("suspend", "Stop a job's pods and park it; resume starts it again."),
     ("resume", "Start a suspended job again."),
@@ -186,7 +174,7 @@ for _verb, _text in (
     ("complete", "End a job as a success."),
     ("delete", "Delete a job with its pods; returns when they are gone."),
 ):
-    job.add_command(_steer(_verb, _text))
+    job.add_command(steering("jobs", "job", _verb, _text))
 
 
 @job.command()
@@ -207,8 +195,7 @@ def scale(
     with connected() as cluster:
         handle = cluster.jobs.get(one_name(name, named), namespace)
         handle.scale(replicas, minimum)
-        for warning in handle.warnings:
-            click.echo(f"warning: {warning}", err=True)
+        print_warnings(handle.warnings)
         click.echo(f"scale job {handle.name} successfully")
 
 

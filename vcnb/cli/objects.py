@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from vcnb.cli.context import connected, namespace_options, output_option, plain_errors, print_objects
+from vcnb.cli.context import connected, namespace_options, output_option, plain_errors, print_objects, print_warnings
 from vcnb.errors import VcnbError
 from vcnb.resources.kinds import Kind, find_kind
 
@@ -36,8 +36,7 @@ def apply(filename: str, namespace: str | None) -> None:
     """Create or change the objects of a manifest; all are checked before one is stored."""
     with connected() as cluster:
         for handle in cluster.apply(read_source(filename), namespace):
-            for warning in handle.warnings:
-                click.echo(f"warning: {warning}", err=True)
+            print_warnings(handle.warnings)
             click.echo(f"{handle.kind.lower()}/{handle.name} applied")
 
 
@@ -48,8 +47,7 @@ def apply(filename: str, namespace: str | None) -> None:
 def validate(filename: str, namespace: str | None) -> None:
     """Check a manifest and store nothing; every problem is told, with its line."""
     with connected() as cluster:
-        for warning in cluster.validate(read_source(filename), namespace):
-            click.echo(f"warning: {warning}", err=True)
+        print_warnings(cluster.validate(read_source(filename), namespace))
         click.echo("valid")
 
 
@@ -141,7 +139,7 @@ def logs(
     with connected() as cluster:
         job = cluster.jobs.get(name, namespace)
         if follow:
-            for line in job.logs(task, index, container, follow=True):
+            for line in job.logs(task, index, container, follow=True, tail=tail, previous=previous):
                 click.echo(line)
         else:
             click.echo(job.logs(task, index, container, tail=tail, previous=previous), nl=False)

@@ -305,6 +305,10 @@ class JobHandle(Handle):
         task, index or container that the job does not have.
         """
         if follow:
+            if previous:
+                raise VcnbError(
+                    "previous is about a container that has ended, there is nothing to follow; ask for one of them"
+                )
             return self._follow(task, index, container, tail)
         return self._bridge.run(self._logs(task, index, container, tail=tail, previous=previous))
 

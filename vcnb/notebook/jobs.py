@@ -199,7 +199,7 @@ def _logs(_shell: Any, words: Sequence[str]) -> None:
     options = parser.parse_args(words)
     job = _job(options)
     if options.follow:
-        for line in job.logs(options.task, options.index, options.container, follow=True):
+        for line in job.logs(options.task, options.index, options.container, True, options.tail, options.previous):
             say(line, options)
         return
     text = job.logs(options.task, options.index, options.container, tail=options.tail, previous=options.previous)

@@ -73,6 +73,11 @@ def test_logs_of_what_the_job_does_not_have(cluster, asked, said, follow):
         list(handle.logs(follow=follow, **asked))
 
 
+def test_what_has_ended_is_not_followed(cluster):
+    with pytest.raises(vcnb.VcnbError, match="nothing to follow"):
+        cluster.submit(job()).logs(follow=True, previous=True)
+
+
 def test_logs_of_a_container_that_a_pod_does_not_have(cluster):
     (pod, _) = cluster.submit(job()).pods
 
