@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
@@ -67,7 +66,7 @@ class Cluster:
             _ = self.simulator
         self._logs = Logs(self._engine)
         self._views: set[Any] = set()
-        atexit.register(_close_at_exit, weakref.ref(self))
+        atexit.register(self.close)  # also keeps it, and so its pods, when nobody has a name for it any more
 
     # -- objects in ------------------------------------------------------------------------------------------------
 
@@ -388,6 +387,7 @@ class Cluster:
         """
         if self.closed:
             return
+        atexit.unregister(self.close)
         for view in tuple(self._views):  # what is shown stays as it is now
             with contextlib.suppress(Exception):
                 view.settle()
@@ -412,9 +412,3 @@ class Cluster:
 def _place(obj: Obj) -> dict[str, str]:
     meta = obj["metadata"]
     return {"namespace": meta["namespace"]} if "namespace" in meta else {}
-
-
-def _close_at_exit(reference: weakref.ref[Cluster]) -> None:
-    cluster = reference()
-    if cluster is not None:
-        cluster.close()

@@ -239,3 +239,28 @@ def test_pods_outlive_a_killed_owner_and_are_taken_over(tmp_path):
         assert [pod.exit_code for pod in handle.pods] == [0, 0]
         assert handle.logs(index=0) == "started\nended\n"
         assert handle.status.get("retryCount", 0) == 0
+
+
+def test_pods_of_a_cluster_that_nobody_names_any_more_end_with_the_interpreter(tmp_path):
+    """As in a notebook whose cell is run again: ``cluster = vcnb.connect("memory://")``."""
+    program = textwrap.dedent(
+        """
+        import gc, vcnb
+        def cell():
+            cluster = vcnb.connect("memory://")
+            task = vcnb.Task("w", command=["bash", "-c", "echo $$; exec sleep 600"])
+            handle = cluster.submit(vcnb.Job(name="left", tasks=[task]))
+            handle.wait("Running", timeout=30)
+            while not (pid := handle.logs().strip()):
+                pass
+            print(pid)
+        cell()
+        gc.collect()
+        """
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stderr == ""
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
