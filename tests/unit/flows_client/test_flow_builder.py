@@ -519,3 +519,31 @@ def test_a_flow_shows_what_waits_for_what():
     assert repr(b) == "<node b of flow f after a>"
     assert repr(a.failed) == "a.Failed"
     assert repr(vcnb.Flow("g")) == "<Flow g: no nodes yet>"
+
+
+def test_what_belongs_to_a_template_as_ours_goes_to_its_jobs(cluster):
+    made = template("t")
+    made["metadata"]["annotations"] = {"vcnb/run": "mine", "other": "not"}
+    flow = vcnb.Flow("f")
+    flow.add("a", made)
+
+    cluster.submit(flow)
+
+    annotations = cluster.jobs["f-a"].annotations
+    assert annotations["vcnb/run"] == "mine"
+    assert "other" not in annotations
+
+
+def test_a_large_flow_is_built_and_submitted_in_one_go(cluster):
+    flow, before = vcnb.Flow("f"), []
+    for layer in range(20):
+        nodes = [flow.add(f"n{layer}-{place}", task()) for place in range(10)]
+        for node in nodes if before else ():
+            before >> node
+        before = nodes
+
+    handle = cluster.submit(flow)
+
+    assert len(handle.nodes) == 200
+    assert handle.nodes["n19-0"].after == tuple(f"n18-{place}" for place in range(10))
+    assert sum(map(len, flow.graph().values())) == 1900

@@ -26,7 +26,7 @@ def cluster():
 
 @pytest.fixture
 def shell():
-    return SimpleNamespace(user_ns={})
+    return SimpleNamespace(user_ns={}, display_trap=SimpleNamespace(is_active=False))
 
 
 def run(shell, line, body):

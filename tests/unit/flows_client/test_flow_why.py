@@ -93,3 +93,10 @@ def test_a_flow_that_is_being_deleted(cluster):
     cluster.simulator.start_controllers()
     cluster.simulator.reap()
     assert flow.why() == "Flow f is gone: it was deleted, and was last seen Pending."
+
+
+def test_a_job_that_says_why_it_failed_is_quoted_and_not_announced(cluster):
+    flow = submit(cluster, jobflow("f", "a"))
+    end(cluster, "f-a", exit_code=7)
+
+    assert flow.why().splitlines()[1].startswith("- node a failed: Job f-a failed: ")

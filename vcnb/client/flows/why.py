@@ -162,6 +162,8 @@ def _failure(record: NodeRecord, snapshot: FlowSituation) -> str:
     jobs = [record.job] if record.job else [item.job for item in record.items if item.phase == NodePhase.FAILED]
     said = next((snapshot.job_why[job] for job in jobs if snapshot.job_why.get(job)), "")
     own = record.message or record.reason
+    if said and own.startswith("job ") and " ended " in own:
+        own = ""  # the job says the same, and why
     parts = [part for part in (own, _essence(said)) if part]
     tries = f" after {record.attempts} attempts" if record.attempts > 1 else ""
     word = "timed out" if record.phase == NodePhase.TIMED_OUT else "failed"
