@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CLUSTER ?= memory://
 
-.PHONY: demo test nightly lint format bench browser clean help
+.PHONY: demo test nightly lint format bench browser widgets widgets-check clean help
 
 help:
 	@echo "make demo     install into $(VENV), run the quickstart notebook on the embedded cluster, report"
@@ -12,6 +12,8 @@ help:
 	@echo "make nightly  10,000 random histories of jobs"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   format the code"
+	@echo "make browser  only the tests in a real JupyterLab and Chromium"
+	@echo "make widgets  check, test and build the front end of live views (needs node 20 or later)"
 	@echo "make bench    run the benchmarks"
 
 $(VENV)/.demo: pyproject.toml
@@ -31,7 +33,8 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test
 	@sh tests/what_is_missing.sh
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses=auto tests/unit tests/scenario tests/golden tests/property
+	$(BIN)/python -m pytest tests/integration tests/notebooks tests/browser
 
 nightly: $(VENV)/.test
 	VCNB_HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/property --timeout=0
@@ -44,6 +47,18 @@ lint: $(VENV)/.test
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+browser: $(VENV)/.test
+	$(BIN)/python -m pytest tests/browser
+
+widgets/node_modules/.package-lock.json: widgets/package.json widgets/package-lock.json
+	cd widgets && npm ci --no-audit --no-fund
+
+widgets: widgets/node_modules/.package-lock.json
+	cd widgets && npm run -s check && npm test && npm run -s build
+
+widgets-check: widgets/node_modules/.package-lock.json
+	cd widgets && npm run -s check && npm test && npm run -s check:build
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/reconcile.py

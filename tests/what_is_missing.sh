@@ -1,7 +1,7 @@
 #!/bin/sh
 # Say loudly what this machine lacks for the full test run, and how to get it. Installs it where that is allowed.
 missing=""
-for pair in bwrap:bubblewrap sshd:openssh-server ssh:openssh-client chromium:chromium; do
+for pair in bwrap:bubblewrap sshd:openssh-server ssh:openssh-client chromium:chromium etcd:etcd-server; do
     tool=${pair%%:*}
     package=${pair##*:}
     if ! command -v "$tool" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$tool" ]; then
