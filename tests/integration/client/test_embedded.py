@@ -248,7 +248,7 @@ def test_pods_of_a_cluster_that_nobody_names_any_more_end_with_the_interpreter(t
         import gc, vcnb
         def cell():
             cluster = vcnb.connect("memory://")
-            task = vcnb.Task("w", command=["bash", "-c", "echo $$; exec sleep 600"])
+            task = vcnb.Task("w", command=["bash", "-c", "echo $BASHPID; exec sleep 600"])
             handle = cluster.submit(vcnb.Job(name="left", tasks=[task]))
             handle.wait("Running", timeout=30)
             while not (pid := handle.logs().strip()):

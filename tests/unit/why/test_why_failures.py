@@ -187,3 +187,9 @@ def test_objects_are_not_changed():
     before = repr((of, pods))
     ask(of, pods=pods)
     assert repr((of, pods)) == before
+
+
+def test_a_resume_is_not_the_end_of_an_attempt():
+    resumed = entered("Restarting", 100, reason="Command", message="ResumeJob by a Command")
+    text = ask(job("Failed", task(replicas=1), status={"history": [resumed]}), pods=[failed("w-0", 1)])
+    assert "ResumeJob" not in text

@@ -83,8 +83,8 @@ def earlier_attempts(case: Case, most: int = 3) -> list[str]:
     restarts = [entry for entry in case.job.status.get("history") or () if entry.get("phase") == "Restarting"]
     for number, entry in enumerate(restarts, start=1):
         since, told = seconds_of(entry.get("time")), str(entry.get("message") or entry.get("reason") or "")
-        ago = f" {span(case.now - since)} ago" if since is not None else ""
-        if told:
+        ago = f" {span(case.now - since)} ago" if since is not None and case.now - since >= 1 else ""
+        if told and not told.startswith(JobAction.RESUME_JOB):  # a resumed job goes on, nothing had failed
             facts.append(f"attempt {number} ended{ago}: {told}")
     return facts[-most:]
 

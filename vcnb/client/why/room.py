@@ -82,7 +82,13 @@ def _need_fact(case: Case) -> str:
 def _amounts(resources: Mapping[str, Quantity]) -> str:
     order = {"cpu": 0, "memory": 1, "pods": 99}
     names = sorted(resources, key=lambda name: (order.get(name, 2), name))
-    return ", ".join(f"{amount_text(name, resources[name])} {name}" for name in names) or "nothing"
+    return (
+        ", ".join(f"{(text := amount_text(name, resources[name]))} {_word(name, text)}" for name in names) or "nothing"
+    )
+
+
+def _word(name: str, amount: str) -> str:
+    return "pod" if (name, amount) == ("pods", "1") else name
 
 
 def amount_text(name: str, quantity: Quantity) -> str:
