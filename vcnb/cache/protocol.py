@@ -217,7 +217,7 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A batch of units for one worker. All units of one file that the worker is to do are in the same task.
+    """A batch of units for one worker. The units of one large file may come in several tasks.
 
     ``bandwidth`` is in bytes per second for this job on this worker, 0 for no limit; for FREE ``rate`` is files per second,
     0 for no limit. ``storage_options`` are fsspec's, and may hold secrets: never log them. ``verify``: what is cached
