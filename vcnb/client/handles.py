@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from vcnb.client.bridge import Bridge, twins
+from vcnb.client.functions.wire import last_lines, visible
 from vcnb.client.jsonvalues import plain
 from vcnb.client.logs import check_logs
 from vcnb.client.masking import masked
@@ -225,7 +226,8 @@ class PodHandle(Handle):
     async def _logs(self, container: str | None = None, *, tail: int | None = None, previous: bool = False) -> str:
         """What the pod has written so far. Bytes that are not UTF-8 become U+FFFD."""
         check_logs(f"pod {self.name!r}", [self._seen.get("spec", {})], container, tail)
-        return await self._cluster._logs.of_pod(self._seen, container, tail=tail, previous=previous)  # noqa: SLF001
+        text = await self._cluster._logs.of_pod(self._seen, container, previous=previous)  # noqa: SLF001
+        return last_lines(visible(text), tail)
 
     logs, logs_async = twins(_logs)
 

@@ -291,7 +291,7 @@ def test_logs_are_what_the_function_printed_and_nothing_else(cluster):
 
     assert run.logs(index=0) == "adding 1\n"
     assert run.logs() == f"{run.name}-item-0 | adding 1\n{run.name}-item-1 | adding 2\n"
-    assert run.logs(index=1, tail=1) == "adding 2\n"
+    assert run.logs(index=1, tail=1) == "adding 2\n" == run.pods[1].logs() == run.pods[1].logs(tail=1)
     assert sorted(line.partition(" | ")[2] for line in run.logs(follow=True)) == ["adding 1", "adding 2"]
 
 

@@ -44,6 +44,12 @@ def test_an_exception_that_cannot_be_built_again_becomes_a_call_failed_with_all_
     assert str(error) == "item 3 of job 'job' failed: TwoArguments: a b"
 
 
+def test_a_stop_iteration_does_not_end_the_coroutine_that_raises_it():
+    error = item(error=cloudpickle.dumps(StopIteration()), kind="StopIteration", line="StopIteration").exception()
+
+    assert (type(error), error.kind) == (CallFailed, "StopIteration")
+
+
 def test_a_value_that_cannot_be_read_here_says_so():
     with pytest.raises(CallFailed, match="cannot be unpickled here: ModuleNotFoundError"):
         _ = item(ItemState.DONE, value=b"cno_such_module\nx\n.").value

@@ -67,6 +67,14 @@ def test_a_notebook_without_a_parameters_cell_would_ignore_them_and_is_refused()
         check_parameters(notebook("lr = 1"), {"other": 2})
 
 
+def test_cells_are_counted_as_they_were_written_without_the_injected_one():
+    run = notebook("lr = 2", "lr = 1")
+    run["cells"][0]["metadata"]["tags"] = ["injected-parameters"]
+
+    with pytest.raises(ParameterError, match="set again by cell 1"):
+        check_parameters(run, {"lr": 2})
+
+
 def test_a_parameters_cell_that_is_no_python_is_named():
     with pytest.raises(ParameterError, match=r"the parameters cell \(cell 2\) is no Python: line 2"):
         check_parameters(notebook("1", "#!\nlr = = 1"), {"lr": 2})

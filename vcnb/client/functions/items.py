@@ -94,7 +94,8 @@ class Item:
             found = pickle.loads(pickled)  # noqa: S301 - what our own job raised
         except Exception:  # noqa: BLE001 - a class that is not here, or that cannot be built from its arguments
             return None
-        return found if isinstance(found, Exception) else None
+        # One of these would end a coroutine instead of being raised by it.
+        return found if isinstance(found, Exception) and not isinstance(found, _STOPS) else None
 
     def _call_failed(self) -> CallFailed:
         return CallFailed(
@@ -107,6 +108,7 @@ class Item:
         )
 
 
+_STOPS = (StopIteration, StopAsyncIteration)
 _VERBS = {
     ItemState.CANCELLED: "was cancelled",
     ItemState.PENDING: "has not run yet",

@@ -111,8 +111,11 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _untagged(notebook: Mapping[str, Any], wanted: list[str]) -> str:
-    for number, cell in enumerate(notebook["cells"], start=1):
-        if cell.get("cell_type") != "code" or "injected-parameters" in cell.get("metadata", {}).get("tags", ()):
+    written = [
+        cell for cell in notebook["cells"] if "injected-parameters" not in cell.get("metadata", {}).get("tags", ())
+    ]
+    for number, cell in enumerate(written, start=1):
+        if cell.get("cell_type") != "code":
             continue
         try:
             assigned = read_parameters(_source(cell))

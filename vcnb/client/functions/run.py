@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from vcnb.client.bridge import twins
 from vcnb.client.functions.items import OVER, Item, ItemState, Progress, end_of_pod
 from vcnb.client.functions.options import LOST
-from vcnb.client.functions.wire import FUNCTION, NONCE, PAYLOAD, Reader, visible, visible_lines
+from vcnb.client.functions.wire import FUNCTION, NONCE, PAYLOAD, Reader, last_lines, visible, visible_lines
 from vcnb.client.job import ENDED, FINISHED, JobHandle, phase_of, pods_of
 from vcnb.errors import InvalidState, WaitTimeout
 from vcnb.resources import kinds, names
@@ -56,7 +56,7 @@ class PayloadHandle(JobHandle):
         previous: bool = False,
     ) -> str:
         text = visible(await super()._logs(task, index, container, previous=previous))
-        return text if tail is None else "".join(text.splitlines(keepends=True)[-tail:] if tail else [])
+        return last_lines(text, tail)
 
     def _follow(self, task: str | None, index: int | None, container: str | None, tail: int | None) -> Iterator[str]:
         for line in super()._follow(task, index, container, tail):

@@ -27,6 +27,7 @@ __all__ = [
     "RESULT_LIMIT",
     "RUN",
     "Reader",
+    "last_lines",
     "size_text",
     "visible",
     "visible_lines",
@@ -127,6 +128,13 @@ def visible_lines(lines: list[str]) -> list[str]:
         elif match.start() and not _PREFIX.fullmatch(line[: match.start()]):
             kept.append(line[: match.start()])
     return kept
+
+
+def last_lines(text: str, tail: int | None) -> str:
+    """The last lines of a text; all of it for None."""
+    if tail is None:
+        return text
+    return "".join(text.splitlines(keepends=True)[-tail:]) if tail else ""
 
 
 def size_text(size: float) -> str:

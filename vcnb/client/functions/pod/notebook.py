@@ -159,10 +159,19 @@ def cancel_jobs(client: Any, on_exit: str) -> None:
         return
     client.timeout_func, client.timeout = None, PATIENCE
     try:
-        client.km.interrupt_kernel()
+        _interrupt(client.km)
         _close(client, on_exit, 0)
     except Exception as error:  # noqa: BLE001 - the first failure is the one to tell
         sys.stderr.write(f"the notebook's jobs could not be cancelled: {type(error).__name__}: {error}\n")
+
+
+def _interrupt(manager: Any) -> None:
+    from nbclient.util import ensure_async, run_sync
+
+    async def interrupt() -> None:
+        await ensure_async(manager.interrupt_kernel())
+
+    run_sync(interrupt)()
 
 
 def unwaived(unseen: list[dict[str, str]], waive: Any) -> list[dict[str, str]]:
