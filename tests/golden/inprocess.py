@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Self, TypeVar
 
 from vcnb.clock import VirtualClock
+from vcnb.controllers.job.behaviour import Behaviour
 from vcnb.controllers.plane import ControlPlane
 from vcnb.controllers.runtime.context import Compat
 from vcnb.loop import EngineLoop
@@ -59,8 +60,11 @@ class LoopBridge:
 class InProcessEngine:
     """The engine that a simulator drives (``vcnb.testing.Engine``)."""
 
-    def __init__(self, compat: Compat, scheduling: Scheduling, *, collect_garbage: bool) -> None:
+    def __init__(
+        self, compat: Compat, scheduling: Scheduling, *, collect_garbage: bool, behaviour: Behaviour | None = None
+    ) -> None:
         self.compat: Compat = compat
+        self.behaviour = behaviour
         self.clock = VirtualClock()
         self.store = MemoryStore(self.clock)
         self.faults = OrderedStore(self.store)
@@ -85,7 +89,13 @@ class InProcessEngine:
     async def start_controllers(self) -> None:
         if self.plane is not None:
             return
-        self.plane = ControlPlane(self.faults, self.clock, compat=self.compat, collect_garbage=self.collect_garbage)
+        self.plane = ControlPlane(
+            self.faults,
+            self.clock,
+            compat=self.compat,
+            collect_garbage=self.collect_garbage,
+            behaviour=self.behaviour,
+        )
         if self.scheduling == "gang":
             from vcnb.local.scheduler import Scheduler
 
@@ -108,10 +118,11 @@ class InProcessCluster:
         *,
         collect_garbage: bool = False,
         namespace: str = NAMESPACE_NAME,
+        behaviour: Behaviour | None = None,
     ) -> None:
         self.namespace = namespace
         self.bridge = LoopBridge()
-        self.engine = InProcessEngine(compat, scheduling, collect_garbage=collect_garbage)
+        self.engine = InProcessEngine(compat, scheduling, collect_garbage=collect_garbage, behaviour=behaviour)
         self.run = self.bridge.run
         self.store = self.engine.store
         self.run(self._begin())

@@ -13,6 +13,7 @@ from vcnb.clock import Clock
 from vcnb.controllers.flow import FlowController, TemplateController
 from vcnb.controllers.flow.cachejobs import CacheJobs
 from vcnb.controllers.garbage import GarbageCollector
+from vcnb.controllers.job.behaviour import Behaviour
 from vcnb.controllers.job.controller import JobController
 from vcnb.controllers.podgroup import PodGroupController
 from vcnb.controllers.queue import QueueController
@@ -39,7 +40,8 @@ class ControlPlane:
     ``compat="strict"`` behaves exactly as Volcano does. ``workers`` Jobs are worked on side by side; a failing request is
     tried again quickly ``max_requeue`` times. ``hold`` holds back plain counting of pods for so many seconds, to save
     writes to a remote API server. With ``collect_garbage=False`` nothing is removed because its owner went. ``cache``
-    runs the cache nodes of flows; it may also be set later (``flows.cache``).
+    runs the cache nodes of flows; it may also be set later (``flows.cache``). ``behaviour`` is the Job controller's
+    where it is not that of ``compat``, to see what one difference from Volcano does.
     """
 
     def __init__(
@@ -53,11 +55,14 @@ class ControlPlane:
         hold: float = 0.0,
         collect_garbage: bool = True,
         cache: CacheJobs | None = None,
+        behaviour: Behaviour | None = None,
     ) -> None:
         self.informers = Informers(store, clock=clock)
         self.recorder = EventRecorder(store, clock, COMPONENT)
         self.context = Context(store, clock, self.informers, self.recorder, compat)
-        self.jobs = JobController(self.context, workers=workers, max_requeue=max_requeue, hold=hold)
+        self.jobs = JobController(
+            self.context, workers=workers, max_requeue=max_requeue, hold=hold, behaviour=behaviour
+        )
         self.flows = FlowController(self.context, max_requeue=max_requeue, cache=cache)
         self.queues = QueueController(self.context)
         self._controllers: list[Controller] = [
