@@ -12,6 +12,7 @@ from vcnb.resources.phases import INTERNAL_ACTIONS, INTERNAL_EVENTS, USER_ACTION
 
 __all__ = ["check_duration", "check_policies"]
 
+MAX_EXIT_CODE: Final = 255
 _NEEDS_PARTITIONS: Final = JobAction.RESTART_PARTITION
 _TARGETED: Final = frozenset({JobAction.RESTART_TASK, JobAction.RESTART_POD, JobAction.RESTART_PARTITION})
 
@@ -106,6 +107,8 @@ def _check_exit_code(policy: Mapping[str, Any], path: str, seen: dict[int, str],
         findings.refuse(where, "0 is success, no policy can wait for it; use event TaskCompleted")  # P6
     elif code in seen:
         findings.refuse(where, f"exit code {code} already has a policy at {seen[code]}")  # P6
+    elif not 0 < code <= MAX_EXIT_CODE:
+        findings.warn(where, f"no program ends with {code}: exit codes go from 1 to {MAX_EXIT_CODE}")
     seen.setdefault(code, where)
 
 

@@ -95,6 +95,12 @@ def test_p6_negative_exit_codes_are_fine() -> None:
     assert create(policed(on(exitCode=-1))).allowed
 
 
+@pytest.mark.parametrize("code", [-1, 256, 300])
+def test_a_code_that_no_program_ends_with_is_warned_of(code):
+    assert warned(create(policed(on(exitCode=code)))) == ["spec.policies[0].exitCode"]
+    assert warned(create(policed(on(exitCode=255)))) == []
+
+
 def test_p7_exit_codes_may_stand_beside_every_event() -> None:
     assert create(policed(on("*"), on(exitCode=3))).allowed
 
