@@ -184,13 +184,12 @@ def _submit(cluster: Any, documents: Sequence[Document], options: argparse.Names
 
 def _dry_run(cluster: Any, documents: Sequence[Document], options: argparse.Namespace, *, yaml: bool) -> None:
     from vcnb.client.handles import exported
-    from vcnb.client.masking import masked
 
     try:
         checked = check_documents(cluster, documents, options.namespace)
     except InvalidObject as error:
         raise (in_cell(error) if yaml else error) from None
-    shown = [masked(exported(item.object)) for item in checked if item.object.get("kind") != kinds.SECRET.kind]
+    shown = [exported(item.object) for item in checked if item.object.get("kind") != kinds.SECRET.kind]
     print("---\n".join(dump(each) for each in shown), end="")  # noqa: T201 - what was asked for
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import logging
 import sys
 import threading
 import time
@@ -33,9 +34,11 @@ MAX_SECONDS = 2.0
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 
 class View(Protocol):
-    """What the thread keeps up to date. ``paint`` is called on it, and must not raise."""
+    """What the thread keeps up to date. ``paint`` is called on it; one that raises is followed no more."""
 
     def paint(self) -> None:
         """Show the present state."""
@@ -132,9 +135,16 @@ class Painter:
                 continue
             began = time.monotonic()
             for view in due:
-                view.paint()
+                self._paint_one(view)
             took = time.monotonic() - began
             self._next = began + max(MIN_SECONDS, min(took / SHARE, MAX_SECONDS))
+
+    def _paint_one(self, view: View) -> None:
+        try:
+            view.paint()
+        except Exception:  # noqa: BLE001 - whatever a view runs into, the others go on
+            _log.exception("a live view cannot be painted any more; it stays as it is")
+            self.leave(view)
 
     def _due(self) -> set[View]:
         now = time.monotonic()

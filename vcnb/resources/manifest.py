@@ -80,9 +80,13 @@ def load(source: Source) -> list[Document]:
         return _load_file(Path(source.strip())) if is_file_name(source) else _load_text(source, "the text")
     if isinstance(source, Mapping):
         return _load_values([source])
-    if isinstance(source, Sequence) and not isinstance(source, (bytes, bytearray)):
+    if isinstance(source, Sequence) and not _is_binary(source):
         return _load_values(source)
     raise TypeError(f"a manifest is a path, a text, a mapping or a list of mappings, not {type(source).__name__}")
+
+
+def _is_binary(source: object) -> bool:
+    return isinstance(source, (bytes, bytearray))
 
 
 def _load_file(path: Path) -> list[Document]:

@@ -36,6 +36,14 @@ def test_a_gang_of_real_processes_runs_to_its_end(cluster):
     assert handle.status["succeeded"] == 3
 
 
+def test_logs_come_in_the_order_of_the_tasks(cluster):
+    tasks = [vcnb.Task(name, replicas=1, image="bash", command=["echo", name]) for name in ("zebra", "ape")]
+
+    handle = cluster.submit(vcnb.Job(name="zoo", tasks=tasks)).wait(timeout=30)
+
+    assert handle.logs() == "zoo-zebra-0 | zebra\nzoo-ape-0 | ape\n"
+
+
 def test_waiting_works_in_a_running_loop_too(cluster):
     async def cell():
         handle = await cluster.submit_async(job("a", "true"))

@@ -100,6 +100,23 @@ def test_a_posted_call_that_fails_does_not_end_the_thread(painter):
     assert painter.call(threading.current_thread).name == "vcnb-views"
 
 
+def test_a_view_that_cannot_be_painted_ends_neither_the_thread_nor_the_others(painter):
+    class Broken:
+        def paint(self):
+            raise RuntimeError("no")
+
+    broken = Broken()
+    painter.follow(broken)
+    painter.dirty(broken)
+    painter.call(lambda: None)
+    painter.follow(counter := Counter())
+    counter.value = 1
+    painter.dirty(counter)
+
+    assert counter.shows(1)
+    assert broken not in painter._views
+
+
 def test_a_call_from_the_thread_itself_runs_at_once(painter):
     assert painter.call(lambda: painter.call(lambda: 1)) == 1
 

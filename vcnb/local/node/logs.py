@@ -74,7 +74,7 @@ class LogStream:
 
     pod: str
     container: str
-    order: tuple[str, int, str]
+    order: tuple[int, str, int, str]
     attempts: list[Attempt] = field(default_factory=list)
 
 
@@ -122,15 +122,22 @@ class Logs:
     # Reading
 
     def streams(self, query: LogQuery) -> list[LogStream]:
-        """Every stream that has something on disk, by task, index and name."""
+        """Every stream that has something on disk, in the order of the job's tasks, by index and name."""
+        places = self._places(query)
         streams: dict[tuple[str, str], LogStream] = {}
         for record, directory in self._directories(query):
             container = query.container or _first_container(record)
             pod = str(record.get("name") or directory.uid)
-            order = (str(record.get("task") or ""), _number(record.get("index")), pod)
+            task = str(record.get("task") or "")
+            order = (places.get(task, len(places)), task, _number(record.get("index")), pod)
             stream = streams.setdefault((pod, container), LogStream(pod, container, order))
             stream.attempts += directory.attempts(container)
         return sorted((stream for stream in streams.values() if stream.attempts), key=lambda stream: stream.order)
+
+    def _places(self, query: LogQuery) -> dict[str, int]:
+        job = self._job(query)
+        tasks = ((job or {}).get("spec") or {}).get("tasks") or ()
+        return {str(task.get("name")): place for place, task in enumerate(tasks)}
 
     def _directories(self, query: LogQuery) -> list[tuple[dict[str, Any], PodDirectory]]:
         found = [(directory.record(), directory) for directory in self._layout.pods_of(query.job_uid)]
