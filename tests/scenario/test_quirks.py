@@ -435,3 +435,62 @@ def test_q37_limits_are_no_requests(strict: Scene):
 
 def test_q37_limits_stand_in_for_requests(default: Scene):
     assert _ask_by_limits(default)["cpu"] == "4"
+
+
+def test_q5_the_only_pod_may_fail_while_its_restart_waits(default: Scene):
+    default.boot("w*1", policies=["PodFailed->RestartJob 30s"])
+
+    default.fail("w-0")
+    default.wait(29)
+    assert (default.phase, default.counts) == ("Running", {"F": 1})
+
+    default.wait(2)
+    default.reap()
+    assert default.phases == ["Pending", "Running", "Restarting", "Pending"]
+    assert default.retries == 1
+
+
+def test_q5_the_wait_outlives_the_controllers(default: Scene):
+    default.boot("w*2", policies=["PodFailed->RestartTask 30s"])
+    default.fail("w-0")
+    default.fail("w-1")
+    default.wait(10)
+
+    default.sim.restart_controllers()
+    default.wait(19)
+    assert default.phase == "Running"
+    default.wait(2)
+    assert default.phases[-2:] == ["Restarting", "Pending"]
+
+
+def test_q5_a_job_that_succeeds_all_the_same_does_not_wait(default: Scene):
+    default.boot("w*2(min 1)", MA=1, policies=["PodFailed->RestartJob 30s"])
+
+    default.fail("w-0")
+    default.succeed("w-1")
+
+    assert default.phase == "Completed"
+    default.wait(60)
+    assert (default.phase, default.retries) == ("Completed", 0)
+
+
+def test_q5_a_finished_task_may_be_run_again_after_a_while(default: Scene):
+    default.boot("w*1", policies=["TaskCompleted->RestartTask 1h"])
+
+    default.succeed("w-0")
+    default.wait(3599)
+    assert (default.phase, default.counts) == ("Running", {"S": 1})
+
+    default.wait(2)
+    assert default.phases[-2:] == ["Restarting", "Pending"]
+
+
+def test_q5_a_wait_that_is_over_ends_the_job(default: Scene):
+    """A Command of another kind comes first; what waited then has no meaning any more."""
+    default.boot("w*1", policies=["PodFailed->RestartJob 30s"])
+    default.fail("w-0")
+
+    default.command("TerminateJob")
+    default.wait(60)
+
+    assert default.phase == "Terminated"

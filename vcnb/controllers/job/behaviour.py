@@ -23,6 +23,8 @@ class Behaviour:
     """Q3, Q4: a pod seen for the first time stands for the event of its phase; what was lost meanwhile is found."""
     sync_with_timer: bool = True
     """Q5: a delayed action does not keep its event from being looked at."""
+    wait_for_delays: bool = True
+    """Q5: and so that this does not end the job first, it does not fail while an action waits that may still help."""
     timers_by_pod_uid: bool = True
     """Q6, Q7, Q8, Q40: timers belong to one pod of one job and version, end with their cause, and outlive a restart."""
     delayed_through_queue: bool = True

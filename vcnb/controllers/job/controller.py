@@ -96,7 +96,7 @@ class JobController:
         shell = Shell(ctx, self.cache, self.behaviour, self.metrics, self._stories, pod_failed=self._error_pods.add)
         self._shell = shell
         self._groups = groups
-        self._syncs = SyncPass(shell, hooks, groups)
+        self._syncs = SyncPass(shell, hooks, groups, self.delays)
         self._kills = KillPass(shell, hooks, groups)
         self._handlers = Handlers(self, shell)
         self._commands = Commands(ctx, self.cache, delete_first=not self.behaviour.commands_after, enqueue=self.enqueue)

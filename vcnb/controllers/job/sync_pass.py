@@ -18,9 +18,11 @@ from vcnb.controllers.job.prepare import Preparation
 from vcnb.controllers.job.problems import PassFailed
 from vcnb.controllers.job.shell import Cause, Shell
 from vcnb.controllers.job.spec import Task
-from vcnb.controllers.job.states import Rule
+from vcnb.controllers.job.states import PROGRESS, Rule
 from vcnb.controllers.job.status import phase_of
 from vcnb.controllers.job.sync import Diff, Missing, diff_pods, synced_status
+from vcnb.controllers.job.timers import DelayedActions
+from vcnb.controllers.job.waiting import holds_back
 from vcnb.errors import VcnbError
 from vcnb.resources import names
 from vcnb.resources.phases import JobPhase
@@ -30,10 +32,11 @@ __all__ = ["SyncPass"]
 
 
 class SyncPass:
-    """Runs sync passes."""
+    """Runs sync passes. ``delays`` are the actions that wait."""
 
-    def __init__(self, shell: Shell, hooks: Hooks, groups: PodGroups) -> None:
+    def __init__(self, shell: Shell, hooks: Hooks, groups: PodGroups, delays: DelayedActions) -> None:
         self._shell = shell
+        self._delays = delays
         self._hooks = hooks
         self._groups = groups
         self._preparation = Preparation(shell, hooks, groups)
@@ -193,7 +196,9 @@ class SyncPass:
         behaviour = self._shell.behaviour
         before = phase_of(job)
         status = synced_status(dict(job.get("status") or {}), info.spec, diff.counts, behaviour)
-        moved = self._shell.decide(rule, info.spec, status, cause.request) is not None
+        moved = not self._is_held(info, rule, status) and (
+            self._shell.decide(rule, info.spec, status, cause.request) is not None
+        )
         if behaviour.stay_pending and well:
             _clear_reason(status)
         # Upstream compares an empty map of tasks with none, and finds a difference.
@@ -203,6 +208,16 @@ class SyncPass:
         if moved or not behaviour.stamp_on_change:
             self._shell.stamp(status, cause, before)
         await self._shell.write_status(info, job, status, cause)
+
+    def _is_held(self, info: JobInfo, rule: Rule | None, status: Mapping[str, Any]) -> bool:
+        """Whether the job would end now, but an action that waits comes first. Enough successes always end it."""
+        behaviour, spec = self._shell.behaviour, info.spec
+        if rule is not PROGRESS or not behaviour.wait_for_delays or info.key not in self._delays:
+            return False
+        if spec.min_success is not None and status.get("succeeded", 0) >= spec.min_success:
+            return False
+        outcome = rule.decide(spec, status, behaviour)
+        return outcome is not None and holds_back(outcome.phase, self._delays.of(info.key), info)
 
 
 def _clear_reason(status: dict[str, Any]) -> None:
