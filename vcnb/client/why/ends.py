@@ -18,6 +18,7 @@ from vcnb.client.why.reasons import (
     retries_fact,
 )
 from vcnb.client.why.waiting import waiting_job
+from vcnb.controllers.job.timers import noted_actions
 from vcnb.resources.phases import JobAction, PodGroupPhase, PodPhase
 from vcnb.scene.words import seconds_of, span
 
@@ -37,7 +38,7 @@ def running(case: Case) -> Answer:
     failure = first_failure(case)
     for_long = f" (for {lasting})" if (lasting := case.lasting()) else ""
     return Answer(
-        f"{case.name} is running{for_long}; of its {plural(case.replicas, 'pod')}: {said}",
+        f"{case.name} is {_doing(case)}{for_long}; of its {plural(case.replicas, 'pod')}: {said}",
         next=log_advice(failure) if failure is not None else "",
     ).with_facts(
         pending_commands(case),
@@ -89,11 +90,23 @@ def _consequence(case: Case) -> str:
 
 def _timer(case: Case) -> str:
     """A delayed action that is still to come."""
+    noted = min(noted_actions(case.snapshot.job), key=lambda each: each.due, default=None)
+    if noted is not None:
+        left, cause = max(noted.due - case.now, 0.0), noted.request.describe(JobAction.SYNC_JOB)
+        until = ", unless the pod runs again before" if noted.request.pod_name else ""
+        return f"{noted.action} follows in {span(left)}, {span(noted.delay)} after {cause}{until}"
     waiting = [action for action in case.actions if action.delay]
     done = case.last_action()
     if not waiting or (done is not None and done.time > waiting[-1].time):
         return ""
     return f"{waiting[-1].name} follows {waiting[-1].delay} after the event, unless the pod recovers before"
+
+
+def _doing(case: Case) -> str:
+    """``running``, or what a job does whose pods have all finished while an action waits."""
+    finished = case.count("succeeded") + case.count("failed")
+    timer = _timer(case) if finished == case.replicas else ""
+    return "waiting for an action" if timer else "running"
 
 
 def restarting(case: Case) -> Answer:
