@@ -22,7 +22,7 @@ from vcnb.scene.timeline import gantt
 from vcnb.scene.words import TIMES, age, badge, mark, seconds_of, span
 from vcnb.store.protocol import Obj
 
-__all__ = ["SECTIONS", "html", "one_line", "phases", "sections", "text"]
+__all__ = ["SECTIONS", "UNEXPLAINED", "html", "one_line", "phases", "sections", "text"]
 
 MAX_PODS = 40
 MAX_EVENTS = 20
@@ -31,7 +31,8 @@ MAX_LOG = 60
 SECTIONS = ("head", "why", "states", "pods", "timeline", "tasks", "events")
 """The sections of a job, in the order in which they are shown; the log comes after them."""
 
-_UNEXPLAINED = frozenset({"Completed", "Running", "Completing"})
+UNEXPLAINED = frozenset({"Completed", "Running", "Completing"})
+"""Phases that speak for themselves: the answer of ``why()`` is not shown, and need not be asked for."""
 
 
 def _counts(job: Obj) -> str:
@@ -168,7 +169,7 @@ def _head(snapshot: JobSnapshot, *, live: bool) -> str:
 
 def _why(snapshot: JobSnapshot) -> str:
     phase = phase_of(snapshot.job)
-    if snapshot.why and phase not in _UNEXPLAINED:
+    if snapshot.why and phase not in UNEXPLAINED:
         first, *rest = snapshot.why.splitlines()
         more = "".join(f"<div>{escape(line)}</div>" for line in rest)
         return f'<div style="padding:2px 0">{escape(first)}{more}</div>'

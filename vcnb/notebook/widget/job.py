@@ -26,7 +26,7 @@ from vcnb.scene.phases import phase_of, replicas_of
 from vcnb.scene.snapshot import JobSnapshot
 from vcnb.store.protocol import Obj
 
-__all__ = ["JobView", "snapshot_of", "static_bundle"]
+__all__ = ["JobView", "Reader", "static_bundle"]
 
 LINES: Final = 200
 """Of output are kept, the newest."""
@@ -34,13 +34,37 @@ CHARACTERS: Final = 20_000
 FOLLOWED: Final = 16
 """The output of a job with at most so many pods is followed from the start, else when it is opened."""
 _FLUSH_SECONDS: Final = 2.0
+_SPARING: Final = 20.0
+"""``why()`` is not asked again before so many times the time that it took have gone by."""
 
 
-async def snapshot_of(job: JobHandle) -> JobSnapshot:
-    """The situation with the answer of ``why()``. Runs on the cluster's loop."""
-    await job._refresh()  # noqa: SLF001 - a view is a part of the client's inside
-    situation = await gather(job.cluster, job._seen)  # noqa: SLF001
-    return replace(situation, why=why(situation))
+class Reader:
+    """Reads a job's situation with the answer of ``why()``, which is asked less often the longer it takes.
+
+    The answer is found on the caller's thread, so that the cluster's loop does not wait for it.
+    """
+
+    def __init__(self, job: JobHandle) -> None:
+        self._job = job
+        self._why = ""
+        self._phase = ""
+        self._again_at = 0.0
+
+    def read(self) -> JobSnapshot:
+        """The situation now. Raises VcnbError when the cluster was closed."""
+        snapshot = self._job._bridge.run(self._gathered())  # noqa: SLF001 - a view is a part of the client's inside
+        phase = phase_of(snapshot.job)
+        if phase in scene.UNEXPLAINED:
+            return snapshot
+        began = time.monotonic()
+        if phase != self._phase or began >= self._again_at:
+            self._why, self._phase = why(snapshot), phase
+            self._again_at = began + _SPARING * (time.monotonic() - began)
+        return replace(snapshot, why=self._why)
+
+    async def _gathered(self) -> JobSnapshot:
+        await self._job._refresh()  # noqa: SLF001
+        return await gather(self._job.cluster, self._job._seen)  # noqa: SLF001
 
 
 def static_bundle(snapshot: JobSnapshot) -> dict[str, str]:
@@ -64,6 +88,7 @@ class JobView(SceneWidget):
 
     def __init__(self, job: JobHandle) -> None:
         self._job = job
+        self._reader = Reader(job)
         self._lines: deque[str] = deque(maxlen=LINES)
         self._following: Future[None] | None = None
         self._flushed_by = 0.0
@@ -78,8 +103,7 @@ class JobView(SceneWidget):
     # -- what is shown
 
     def _read(self) -> JobSnapshot:
-        snapshot = self._cluster._bridge.run(snapshot_of(self._job))  # noqa: SLF001
-        return replace(snapshot, log=tuple(self._lines))
+        return replace(self._reader.read(), log=tuple(self._lines))
 
     def _state(self, snapshot: JobSnapshot) -> dict[str, Any]:
         job, phase = snapshot.job, phase_of(snapshot.job)

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from vcnb.client.job import JobHandle
+from vcnb.notebook.widget.job import Reader
 from vcnb.notebook.widget.verbs import VERBS, carry_out, verbs_of
 from vcnb.resources import kinds
 from vcnb.scene import job as scene
@@ -26,6 +27,7 @@ class Opening:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._job: JobHandle | None = None
+        self._reader: Reader | None = None
 
     def clicked(self, content: Mapping[str, Any]) -> bool:
         """Take ``{"open": "namespace/name"}`` and ``{"close": true}``. Raises NotFound for a job that is gone."""
@@ -37,6 +39,7 @@ class Opening:
             return False
         found = self._cluster._bridge.run(self._cluster._store.get(kinds.JOB, name, namespace))  # noqa: SLF001
         self._job = JobHandle(self._cluster, kinds.JOB, found)
+        self._reader = Reader(self._job)
         return True
 
     def work(self, content: Mapping[str, Any]) -> Coroutine[Any, Any, Any] | None:
@@ -48,12 +51,10 @@ class Opening:
 
     def state(self) -> dict[str, Any]:
         """The traits that show it."""
-        from vcnb.notebook.widget.job import snapshot_of
-
         job = self._job
-        if job is None:
+        if job is None or self._reader is None:
             return {"cell_opened": "", "job": "", "verbs": []}
-        snapshot = self._cluster._bridge.run(snapshot_of(job))  # noqa: SLF001
+        snapshot = self._reader.read()
         sections = scene.sections(snapshot, live=True)
         body = "".join(f'<div data-key="{key}">{sections[key]}</div>' for key in _SHOWN if sections.get(key))
         close = f'<button data-close="1" aria-label="close job {escape(job.name)}">✕ close</button>'
