@@ -198,7 +198,7 @@ def test_a_delayed_action_survives_the_end_of_the_kernel(tmp_path):
     job = vcnb.Job(name="j", tasks=[sh("w", script)], policies=[policy("PodFailed", "RestartTask", timeout="4s")])
     with vcnb.connect(url) as cluster:
         handle = cluster.submit(job)
-        until(lambda: handle.pods[0].phase == "Failed", "the failure")
+        until(lambda: [pod.phase for pod in handle.pods] == ["Failed"], "the failure")
         failed = time.time()
         until(lambda: any("after 4s" in event.message for event in handle.events), "the timer")
 

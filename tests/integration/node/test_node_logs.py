@@ -54,7 +54,7 @@ def test_reading(run_node, runtime):
             await node.run(f"j-{task}-{index}", "sh", "-c", f"echo {task}{index}; echo end", **member(job, task, index))
         logs = node.agent.logs
         assert logs.read(LogQuery.of_job(job)) == (
-            "j-m-0 | m0\nj-m-0 | end\nj-w-0 | w0\nj-w-0 | end\nj-w-1 | w1\nj-w-1 | end\n"
+            "j-w-0 | w0\nj-w-0 | end\nj-w-1 | w1\nj-w-1 | end\nj-m-0 | m0\nj-m-0 | end\n"
         )
         assert logs.read(LogQuery.of_job(job, "w", 1)) == "w1\nend\n"
         assert logs.read(LogQuery.of_job(job, "w"), tail=1) == "j-w-0 | end\nj-w-1 | end\n"
