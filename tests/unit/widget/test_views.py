@@ -11,6 +11,7 @@ import pytest
 import vcnb
 from vcnb.notebook.painter import PAINTER
 from vcnb.notebook.widget import scene
+from vcnb.notebook.widget.job import Reader
 from vcnb.notebook.widget.scene import KEPT
 from vcnb.notebook.widget.verbs import VERBS, verbs_of
 
@@ -126,6 +127,27 @@ def test_a_job_of_ten_thousand_pods_stays_small_and_cheap(cluster, painted):
 
     assert took < 0.5
     assert sum(len(str(value)) for value in state.values()) < 80_000
+
+
+def test_why_is_asked_less_often_the_longer_it_takes(cluster, monkeypatch):
+    asked = []
+
+    def slow(snapshot):
+        asked.append(snapshot)
+        time.sleep(0.02)
+        return "because"
+
+    monkeypatch.setattr("vcnb.notebook.widget.job.why", slow)
+    job = submit(cluster)
+    reader = Reader(job)
+
+    answers = {reader.read().why for _ in range(10)}
+
+    assert answers == {"because"}
+    assert len(asked) == 1
+    cluster.simulator.run(("worker", 0), job=job)
+    cluster.simulator.run(("worker", 1), job=job)
+    assert reader.read().why == ""
 
 
 # -- clicks
