@@ -34,7 +34,8 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	@sh tests/what_is_missing.sh
 	$(BIN)/python -m pytest --numprocesses=auto tests/unit tests/scenario tests/golden tests/property
-	$(BIN)/python -m pytest tests/integration tests/notebooks tests/browser
+	$(BIN)/python -m pytest tests/integration tests/notebooks
+	$(BIN)/python -m pytest tests/browser
 
 nightly: $(VENV)/.test
 	VCNB_HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/property --timeout=0

@@ -23,6 +23,11 @@ settings.register_profile("nightly", max_examples=10_000, **_COMMON)
 settings.load_profile(os.environ.get("VCNB_HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Hundreds of histories in one test take longer than a single story does."""
+    item.add_marker(pytest.mark.timeout(900))
+
+
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     """What controllers log of injected faults would fill the report of a failure."""
