@@ -1,4 +1,4 @@
-"""A flow as text and as an HTML table, from one snapshot: its phase, and a row for every node.
+"""A flow as text and as HTML, from one snapshot: its phase, its graph, and a row for every node.
 
 The HTML holds only what survives in an untrusted notebook, and no text of a user unescaped. Both are bounded.
 """
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from vcnb.scene.flowgraph import figure
 from vcnb.scene.flownodes import FlowSituation, NodeRecord, flow_phase
 from vcnb.scene.tables import text_table
 from vcnb.scene.words import age, badge, mark, seconds_of, span
@@ -110,6 +111,8 @@ def html(snapshot: FlowSituation) -> str:
     parts = [f"<div>{head}</div>"]
     if message := _state_message(snapshot.flow):
         parts.append(f'<div style="opacity:0.8">{escape(message)}</div>')
+    drawn = figure(snapshot)
+    parts.append(drawn.image() if drawn is not None else "")
     parts.append(nodes_html(nodes, snapshot.now))
     return f'<div style="font-size:13px;line-height:1.5">{"".join(parts)}</div>'
 
