@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from msgspec.structs import replace
 
 from unit.cache_jobs.job_stores import asked
 from vcnb.cache.jobs import transitions as t
 from vcnb.cache.jobs.record import JobState
-from vcnb.cache.jobs.request import Request, job_path, normalise, review
+from vcnb.cache.jobs.request import Request, job_path, new_id, normalise, review
 from vcnb.cache.protocol import JobType
 from vcnb.errors import InvalidObject, InvalidState
 
@@ -89,11 +91,11 @@ def test_copy_and_index_files_have_addresses_of_their_own() -> None:
 @pytest.mark.parametrize("path", ["s3://b/*.csv", "s3://b/a?", "", "  ", "s3://b/\0"])
 def test_row_19_paths_that_are_refused(path: str) -> None:
     with pytest.raises(InvalidObject):
-        review(Request(JobType.LOAD, path), batch_size=200)
+        review(Request(JobType.LOAD, path), 1, batch_size=200)
 
 
 def test_a_path_that_really_has_a_star() -> None:
-    assert review(Request(JobType.LOAD, "s3://b/*", escape=True), batch_size=200).path == "s3://b/*"
+    assert review(Request(JobType.LOAD, "s3://b/*", escape=True), 1, batch_size=200).path == "s3://b/*"
 
 
 def test_rows_29_and_31_options_that_are_refused() -> None:
@@ -101,10 +103,17 @@ def test_rows_29_and_31_options_that_are_refused() -> None:
     wrongs = [{"replicas": 0}, {"bandwidth": 0}, {"batch_size": 0}, {"file_filter": "("}, {"max_retries": -1}]
     for wrong in [replace(options, **change) for change in wrongs]:
         with pytest.raises(InvalidObject):
-            review(Request(JobType.LOAD, "s3://b/d", options=wrong), batch_size=200)
+            review(Request(JobType.LOAD, "s3://b/d", options=wrong), 1, batch_size=200)
 
 
 def test_secrets_do_not_show() -> None:
     options = replace(asked().options, storage_options={"key": "AKIA", "secret": "hush"})
     assert "hush" not in repr(options)
     assert "AKIA" not in str(options.public())
+
+
+def test_ids_sort_in_the_order_they_were_made() -> None:
+    made = [new_id(1_700_000_000_000 + n // 100) for n in range(1000)]
+    assert made == sorted(made)
+    assert len(set(made)) == 1000
+    assert UUID(made[0]).version == 7

@@ -150,12 +150,12 @@ class Counters(msgspec.Struct, omit_defaults=True):
     reloaded_files: int = 0
     verify_passes: int = 0
 
-    def add(self, other: Counters) -> None:
-        """Add every number of ``other``."""
+    def add(self, other: Counters, times: int = 1) -> None:
+        """Add every number of ``other``, or take it away (``times`` -1)."""
         for name in self.__struct_fields__:
             more = getattr(other, name)
             if more:
-                setattr(self, name, getattr(self, name) + more)
+                setattr(self, name, getattr(self, name) + times * more)
 
     def copy(self) -> Counters:
         return msgspec.structs.replace(self)
@@ -194,7 +194,7 @@ class FailedFile(msgspec.Struct, frozen=True, array_like=True):
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is kept of a job's work. ``live`` are the numbers to show; ``counters`` those as of the checkpoint.
 
-    ``failures`` counts the chunks of failed files that are stored.
+    ``failures`` counts the chunks of failed files that are stored, ``reasons`` are why they failed.
     """
 
     epoch: int
@@ -204,8 +204,9 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     failures: int = 0
     updated_ms: int = 0
     current_throughput: float = 0.0
-    listed: bool = False
     quota: tuple[int, int] | None = None
+    warnings: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     @property
     def shown(self) -> Counters:

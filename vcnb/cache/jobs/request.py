@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import uuid as uuids
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,7 +14,7 @@ from vcnb.cache.jobs.record import JobOptions, JobRecord
 from vcnb.cache.protocol import JobType
 from vcnb.errors import InvalidObject, Problem
 
-__all__ = ["OPPOSITE", "Request", "job_path", "normalise", "review"]
+__all__ = ["OPPOSITE", "Request", "job_path", "new_id", "normalise", "review"]
 
 _ROOT: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*$|^/+$")
 
@@ -55,7 +56,17 @@ def job_path(type: JobType, path: str, src: str = "", dst: str = "", index_file:
     return normalise(path)
 
 
-def review(request: Request, *, batch_size: int) -> JobRecord:
+_last: list[int] = [0, 0]
+
+
+def new_id(now_ms: int) -> str:
+    """A UUID (version 7) that sorts by its time; those of one process and millisecond sort in the order they were made."""
+    _last[:] = [now_ms, _last[1] + 1 if _last[0] == now_ms else 0]
+    bits = (now_ms & (1 << 48) - 1) << 80 | 7 << 76 | (_last[1] & 0xFFF) << 64 | 2 << 62 | secrets.randbits(62)
+    return str(uuids.UUID(int=bits))
+
+
+def review(request: Request, now_ms: int, *, batch_size: int) -> JobRecord:
     """A new record for a request. Raises InvalidObject with everything that is wrong with it."""
     options = request.options
     problems = [*_paths(request), *_numbers(options)]
@@ -70,7 +81,7 @@ def review(request: Request, *, batch_size: int) -> JobRecord:
     return JobRecord(
         type=request.type,
         path=job_path(request.type, request.path, src, dst, options.index_file),
-        uuid=str(uuids.uuid4()),
+        uuid=new_id(now_ms),
         options=replace(options, batch_size=options.batch_size or batch_size),
         token=request.token,
         src=src,

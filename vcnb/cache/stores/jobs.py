@@ -41,7 +41,7 @@ from vcnb.cache.protocol import JobType
 from vcnb.cache.stores.kv import ABSENT, PRESENT, Compare, Delete, DeletePrefix, Entry, Kv, Op, Put, Unwatch
 from vcnb.errors import InvalidState, StoreCorrupt
 
-__all__ = ["CHUNK", "CoordinatorInfo", "JobStore", "address"]
+__all__ = ["CHUNK", "CoordinatorInfo", "JobStore", "address", "record_key"]
 
 CHUNK: Final = 1000
 """Failed files in one chunk; at 500 bytes each well below etcd's limit of 1.5 MiB for a request."""
@@ -60,6 +60,11 @@ class CoordinatorInfo(NamedTuple):
 def address(type: JobType, path: str) -> str:
     """H of a job."""
     return hashlib.sha256(f"{type}\0{path}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def record_key(record: JobRecord) -> str:
+    """The key of a live record."""
+    return _meta(record.type, record.path)
 
 
 class JobStore:

@@ -1,0 +1,128 @@
+"""Every knob of the Job Service, with Alluxio's property names and defaults (reference 5.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from vcnb.cache.protocol import PARTITION_SIZE
+from vcnb.errors import InvalidObject, Problem
+
+__all__ = ["CacheConfig", "parse_duration", "parse_size"]
+
+_UNITS: Final = {
+    "": 0.001, "ms": 0.001, "millisecond": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0,
+    "minute": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0,
+}  # fmt: skip
+_POWERS: Final = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of ``15s``, ``1H``, ``7d``, ``500ms``; a bare number is milliseconds. Raises ValueError."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*?)s?\s*", text.lower()) or _no(text, "a duration such as 15s or 7d")
+    unit = match[2] or ("s" if text.lower().rstrip().endswith("s") else "")
+    if unit not in _UNITS:
+        _no(text, "a duration such as 15s or 7d")
+    return float(match[1]) * _UNITS[unit]
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``100MB``, ``256MiB``, ``10Gi``, ``4096``; all powers of 1024, as Alluxio. Raises ValueError."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgtp]?)i?b?\s*", text.lower()) or _no(text, "a size such as 100MB")
+    return int(float(match[1]) * 1024 ** _POWERS[match[2]])
+
+
+def _no(text: str, what: str) -> Any:
+    raise ValueError(f"{text!r} is not {what}")
+
+
+def _property(name: str, default: Any) -> Any:
+    return field(default=default, metadata={"property": name})
+
+
+_SCHEDULER: Final = "alluxio.coordinator.scheduler"
+
+
+@dataclass(frozen=True)
+class CacheConfig:
+    """Times in seconds, sizes in bytes. ``from_properties`` reads Alluxio's names.
+
+    ``quotas``: so many bytes may be cached of a path and what lies under it.
+    """
+
+    failure_detection_timeout: float = _property("alluxio.coordinator.failure.detection.timeout", 15.0)
+    etcd_max_retries: int = _property(f"{_SCHEDULER}.etcd.max.retries", 2)
+    etcd_read_timeout: float = _property(f"{_SCHEDULER}.etcd.read.timeout", 10.0)
+    etcd_write_timeout: float = _property(f"{_SCHEDULER}.etcd.write.timeout", 15.0)
+    interval: float = _property(f"{_SCHEDULER}.interval.time", 2.0)
+    etcd_path: str = _property(f"{_SCHEDULER}.job.etcd.path", "/alluxio/jobs/")
+    poll_interval: float = _property(f"{_SCHEDULER}.job.etcd.poll.interval", 1.0)
+    max_tasks_per_worker: int = _property(f"{_SCHEDULER}.max.tasks.per.worker", 3)
+    running_capacity: int = _property(f"{_SCHEDULER}.running.job.capacity", 100)
+    waiting_capacity: int = _property(f"{_SCHEDULER}.waiting.job.capacity", 300_000)
+    batch_size: int = _property("alluxio.job.batch.size", 200)
+    cleanup_interval: float = _property("alluxio.job.cleanup.interval", 3600.0)
+    retention: float = _property("alluxio.job.retention.time", 7 * 86400.0)
+    load_threads: int = _property("alluxio.worker.job.load.executor.threads.max", 2048)
+    partition_size: int = _property("alluxio.worker.load.file.partition.size", PARTITION_SIZE)
+    store_type: str = _property("alluxio.coordinator.job.meta.store.type", "ROCKS")
+    etcd_endpoints: str = _property("alluxio.etcd.endpoints", "")
+    job_etcd_endpoints: str = _property(f"{_SCHEDULER}.load.job.etcd.endpoints", "")
+    retry_capacity: int = _property("alluxio.master.dora.load.job.retry.dlq.capacity", 1_000_000)
+    failure_count: int = _property("alluxio.master.dora.load.job.total.failure.count.threshold", -1)
+    failure_ratio: float = _property("alluxio.master.dora.load.job.total.failure.ratio.threshold", 1.0)
+    quotas: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.store_type == "ETCD" and not self.endpoints:
+            raise InvalidObject(
+                [Problem("alluxio.etcd.endpoints", None, "is required when the job meta store is ETCD")], "the cache"
+            )
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Where the etcd of the job store answers; its own, else the main one."""
+        text = self.job_etcd_endpoints or self.etcd_endpoints
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+
+    @property
+    def lease(self) -> float:
+        """Seconds of silence after which a coordinator counts as gone."""
+        return self.failure_detection_timeout
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, Any]) -> CacheConfig:
+        """Read properties by Alluxio's names. Raises InvalidObject that names every unknown or unreadable one."""
+        known = {item.metadata["property"]: item for item in fields(cls) if "property" in item.metadata}
+        values: dict[str, Any] = {}
+        problems = []
+        for name, value in properties.items():
+            if name not in known:
+                problems.append(Problem(name, None, "is not a property of the Job Service"))
+                continue
+            item = known[name]
+            try:
+                values[item.name] = _read(item.name, item.default, str(value).strip())
+            except ValueError as error:
+                problems.append(Problem(name, None, str(error)))
+        if problems:
+            raise InvalidObject(problems, "the configuration of the cache")
+        return cls(**values)
+
+    def properties(self) -> dict[str, Any]:
+        """Every property and its value."""
+        return {item.metadata["property"]: getattr(self, item.name) for item in fields(self) if item.metadata}
+
+
+def _read(name: str, default: Any, text: str) -> Any:
+    if name == "partition_size":
+        return parse_size(text)
+    if isinstance(default, str):
+        return text
+    if name == "failure_ratio":
+        return float(text)
+    if isinstance(default, float):
+        return parse_duration(text)
+    return int(text)

@@ -1,0 +1,528 @@
+"""The coordinator: takes waiting jobs, runs them, and keeps their state in the job store (reference 3).
+
+Several may share one store (etcd). Each holds a lease; one whose lease has ended has lost its jobs, whatever it thinks: the
+others set them back to WAITING, and every write of the old owner is refused by the store, every task of it by the workers.
+A coordinator that cannot renew its lease stops sending after two thirds of it and drops its jobs at its end.
+
+With a store of its own (memory, RocksDB) there is nobody to take over; jobs that ran when the process ended go back to the
+queue when it starts anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+from vcnb.cache.config import CacheConfig
+from vcnb.cache.coordinator.dispatch import Dispatcher
+from vcnb.cache.coordinator.run import JobRun, Verdict
+from vcnb.cache.coordinator.surroundings import Surroundings
+from vcnb.cache.errors import StoreUnavailable
+from vcnb.cache.jobs import transitions
+from vcnb.cache.jobs.record import ACTIVE, Counters, FailedFile, JobRecord, JobState
+from vcnb.cache.jobs.transitions import Move
+from vcnb.cache.metrics import CacheMetrics
+from vcnb.cache.protocol import FailureCode, JobType, Membership, Ring, UnderStores
+from vcnb.cache.stores.jobs import CHUNK, JobStore, record_key
+from vcnb.clock import Clock
+
+__all__ = ["Coordinator"]
+
+PERSIST: Final = 1.0
+"""Seconds between two writes of a job's progress."""
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+class Coordinator:
+    """Runs jobs of ``store`` on the workers of ``membership``. ``name`` is what ``job list --coordinator`` knows it by.
+
+    ``await start()``, ``await stop()`` (hands the lease back) or ``await kill()`` (as if the process had ended: nothing is
+    written; for tests). ``owner`` changes with every new lease.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        membership: Membership,
+        stores: UnderStores,
+        ring: Callable[[], Ring],
+        clock: Clock,
+        *,
+        config: CacheConfig | None = None,
+        name: str = "coordinator",
+        address: str = "",
+        metrics: CacheMetrics | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.name = name.replace("/", "_").replace("#", "_")
+        self.config = config or CacheConfig()
+        self.metrics = metrics or CacheMetrics()
+        self.owner = ""
+        self.runs: dict[str, JobRun] = {}
+        self._places: dict[str, str] = {}
+        self._store = store
+        self._address = address
+        self._clock = clock
+        self._random = random.Random(seed)  # noqa: S311 jitter is no secret
+        self._dispatcher = Dispatcher(membership, clock, self.metrics, max_tasks=self.config.max_tasks_per_worker)
+        self._world = Surroundings(
+            self.config, clock, stores, membership, ring, self._dispatcher, lambda: self._random.uniform(-0.2, 0.2)
+        )
+        self._lease = 0
+        self._renewed = 0.0
+        self._wake = asyncio.Event()
+        self._busy = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._unsubscribe: list[Callable[[], None]] = []
+        self._moved: list[Callable[[JobRecord], None]] = []
+        self._clean_ups: set[asyncio.Task[None]] = set()
+        self._gauges()
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been started and not stopped."""
+        return bool(self._tasks)
+
+    def on_move(self, moved: Callable[[JobRecord], None]) -> None:
+        """Call ``moved(record)`` after every transition that this coordinator has made."""
+        self._moved.append(moved)
+
+    # Start and end
+
+    async def start(self) -> None:
+        """Take the lease, put back what an earlier process left (T11), and begin to poll."""
+        await self._join()
+        if not self._store.shared:
+            await self._restart_left_over()
+        self._unsubscribe = [
+            self._store.subscribe("waiting/", lambda _: self._wake.set()),
+            self._store.subscribe("meta/", self._changed),
+        ]
+        loops: list[Coroutine[Any, Any, None]] = [self._poll_loop(), self._round_loop(), self._clean_up_loop()]
+        if self._store.shared:
+            loops.append(self._heartbeat_loop())
+        loops.append(self._persist_loop())
+        self._tasks = [asyncio.get_running_loop().create_task(loop) for loop in loops]
+
+    async def stop(self) -> None:
+        """End gracefully: progress is stored, and the lease handed back, so that others take over at once."""
+        for run in list(self.runs.values()):
+            with contextlib.suppress(StoreUnavailable):
+                await self._persist(run)
+        await self.kill()
+        if self._lease:
+            with contextlib.suppress(StoreUnavailable):
+                await self._store.kv.revoke(self._lease)
+            self._lease = 0
+
+    async def kill(self) -> None:
+        """End without a word to anybody."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        tasks, self._tasks = self._tasks, []
+        drivers = [run.driver for run in self.runs.values() if run.driver is not None]
+        for task in [*tasks, *drivers, *self._clean_ups]:
+            task.cancel()
+        for run in self.runs.values():
+            run.close()
+        self.runs.clear()
+        await asyncio.gather(*tasks, *drivers, *self._clean_ups, return_exceptions=True)
+        await self._dispatcher.close()
+
+    async def _join(self) -> None:
+        """A new lease under a new name: whoever held the old one is not this owner."""
+        self.owner = f"{self.name}#{uuid4().hex[:12]}"
+        before = self._clock.time()
+        self._lease = await self._store.join(self.owner, self._address, self.config.lease)
+        self._renewed = before
+        self._dispatcher.paused = False
+
+    async def _restart_left_over(self) -> None:
+        for _, place in await self._store.running():
+            record = await self._store.at(place)
+            if record is not None and record.state in ACTIVE:
+                await self._move(transitions.restart(record, await self._mark(record)))
+
+    async def _mark(self, record: JobRecord) -> str:
+        progress = await self._store.progress(record.uuid)
+        return progress.checkpoint.mark if progress is not None else "0:0:"
+
+    # Loops
+
+    async def _poll_loop(self) -> None:
+        if self._store.shared:
+            await self._rest(self.config.poll_interval * self._random.uniform(0, 1))
+        while True:
+            self._wake.clear()
+            await self._guarded(self.poll)
+            if self._store.shared:
+                await self._rest(self.config.poll_interval * self._random.uniform(1, 2))
+            else:
+                await self._wake.wait()
+
+    async def _rest(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+    async def _round_loop(self) -> None:
+        while True:
+            await self._while_busy(self.config.interval)
+            await self._guarded(self.round)
+
+    async def _persist_loop(self) -> None:
+        while True:
+            await self._while_busy(PERSIST)
+            for run in list(self.runs.values()):
+                if run.dirty:
+                    await self._guarded(lambda: self._persist(run))  # noqa: B023 called at once
+
+    async def _heartbeat_loop(self) -> None:
+        while True:
+            await self._rest(self.config.lease / 3)
+            await self._guarded(self.heartbeat)
+
+    async def _clean_up_loop(self) -> None:
+        while True:
+            await self._guarded(self.clean_up)
+            await self._rest(self.config.cleanup_interval)
+
+    async def _while_busy(self, interval: float) -> None:
+        """Wait for the interval, and, when there is no job, until there is one: an idle coordinator sleeps."""
+        if not self.runs:
+            self._busy.clear()
+            await self._busy.wait()
+        await self._clock.sleep(interval)
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        """One pass of a loop; what it cannot do now is done the next time."""
+        try:
+            await work()
+        except StoreUnavailable as error:
+            _log.warning("coordinator %s: %s", self.name, error)
+        except Exception:  # noqa: BLE001 a loop that ends would leave every job hanging
+            _log.exception("coordinator %s: a pass of a loop failed", self.name)
+
+    # Claiming
+
+    async def poll(self) -> None:
+        """Put back jobs of coordinators that are gone (T10), then claim as many as there is room for (T3)."""
+        self.metrics.count("alluxio_scheduler_etcd_poll")
+        if self._in_doubt():
+            return
+        if self._store.shared:
+            await self._reclaim()
+        free = self.config.running_capacity - len(self.runs)
+        if free <= 0 or not self._world.membership.known():
+            return
+        waiting = await self._store.waiting(free if not self._store.shared else 2 * free)
+        if self._store.shared and len(waiting) > free:
+            start = self._random.randrange(len(waiting) - free + 1)
+            waiting = waiting[start:] + waiting[:start]
+        for record in waiting:
+            if len(self.runs) >= self.config.running_capacity or self._in_doubt():
+                return
+            await self._claim(record)
+
+    async def _claim(self, record: JobRecord) -> None:
+        now = self._now_ms()
+        claimed = await self._move(transitions.claim(record, self.owner, now))
+        if claimed is None:
+            self.metrics.count("cachejobs_claims_lost")
+            return
+        self.metrics.count("alluxio_scheduler_etcd_claim")
+        if record.epoch == 0:
+            self.metrics.observe("cachejobs_job_wait_seconds", (now - record.submit_ms) / 1000, record.type)
+        progress = await self._store.progress(record.uuid)
+        failed: list[FailedFile] = []
+        if progress is not None and progress.failures and record.options.verify:
+            failed = await self._store.failures(record.uuid, limit=progress.failures * CHUNK)
+        run = JobRun(claimed, progress, self._world, [file.path for file in failed])
+        self.runs[claimed.uuid] = run
+        self._places[record_key(claimed)] = claimed.uuid
+        self._dispatcher.add(run)
+        self._busy.set()
+        run.driver = asyncio.get_running_loop().create_task(self._drive(run))
+
+    async def _reclaim(self) -> None:
+        running = await self._store.running()
+        if not running:
+            return
+        alive = {info.owner for info in await self._store.coordinators()}
+        for owner, place in running:
+            if owner in alive or owner == self.owner:
+                continue
+            record = await self._store.at(place)
+            if record is None or record.state not in ACTIVE or record.owner != owner:
+                continue
+            if await self._move(transitions.reclaim(record, await self._mark(record))) is not None:
+                self.metrics.count("alluxio_scheduler_etcd_reclaim")
+
+    # A job
+
+    async def _drive(self, run: JobRun) -> None:
+        try:
+            verdict = await run.drive(lambda: self._start_verifying(run))
+        except asyncio.CancelledError:
+            if run.lost and run.record.uuid in self.runs:
+                self._forget(run)
+            raise
+        except Exception as error:  # noqa: BLE001 a mistake of ours ends the job, and says so
+            _log.exception("job %s failed", run.record.uuid)
+            run.plan.cancel(FailureCode.CANCELLED, "Retry cancelled due to job failure")
+            verdict = Verdict(succeeded=False, reason=FailureCode.INTERNAL, message=f"{type(error).__name__}: {error}")
+        await self._finish(run, verdict)
+
+    async def _start_verifying(self, run: JobRun) -> None:
+        record = await self._own_move(run, transitions.verify)
+        if record is None:
+            await self._lost(run)
+            raise asyncio.CancelledError
+        run.record = record
+
+    async def _finish(self, run: JobRun, verdict: Verdict) -> None:
+        """Write the end down, with the final numbers and every failed file that is not stored yet."""
+        self._dispatcher.remove(run)
+        async with run.writing:
+            await self._write_end(run, verdict)
+
+    async def _write_end(self, run: JobRun, verdict: Verdict) -> None:
+        failures = run.plan.open_failures()
+        chunks = [failures[start : start + CHUNK] for start in range(0, len(failures), CHUNK)]
+        for chunk in chunks[:-1]:
+            if not await self._patiently(lambda: self._store.save(run.record, run.snapshot(), chunk)):  # noqa: B023
+                await self._lost(run)
+                return
+            run.stored_failures += 1
+        last = chunks[-1] if chunks else []
+        now = self._now_ms()
+
+        def end(record: JobRecord) -> Move:
+            if verdict.succeeded:
+                return transitions.succeed(record, now, verdict.message)
+            return transitions.fail(record, now, verdict.reason, verdict.message)
+
+        counters = run.plan.live()
+        ended = await self._own_move(run, end, progress=True, failures=last)
+        if ended is None:
+            await self._lost(run)
+            return
+        self._forget(run)
+        self._count_end(ended, counters)
+
+    async def _own_move(
+        self,
+        run: JobRun,
+        move: Callable[[JobRecord], Move],
+        *,
+        progress: bool = False,
+        failures: list[FailedFile] | None = None,
+    ) -> JobRecord | None:
+        """A move of the owner; while the store does not answer it is tried again, as long as the lease may live."""
+        snapshot = run.snapshot() if progress else None
+        return await self._patiently(lambda: self._move(move(run.record), progress=snapshot, failures=failures or ()))
+
+    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await work()
+            except StoreUnavailable as error:
+                _log.warning("coordinator %s: %s", self.name, error)
+            await self._clock.sleep(self.config.poll_interval)
+
+    async def _lost(self, run: JobRun) -> None:
+        """The record is not what this coordinator thinks: it was stopped, or it belongs to another (reference 1.4)."""
+        current = await self._patiently(lambda: self._store.by_id(run.record.uuid))
+        self._forget(run)
+        if current is not None and current.epoch == run.record.epoch and current.state == JobState.STOPPED:
+            await self._settle_stopped(run, current)
+        else:
+            self.metrics.count("cachejobs_fenced_writes")
+
+    async def _settle_stopped(self, run: JobRun, current: JobRecord) -> None:
+        """The counters as they are when the owner has seen the stop; from here on they stand still."""
+        if await self._patiently(lambda: self._store.save(current, run.snapshot(), run.plan.failures)):
+            self.metrics.count("cachejobs_jobs_finished", current.type, current.state)
+
+    def _forget(self, run: JobRun) -> None:
+        """Drop a job: nothing of it is sent any more, and workers are told to let it go."""
+        self.runs.pop(run.record.uuid, None)
+        self._places.pop(record_key(run.record), None)
+        run.close()
+        for worker in set(self._dispatcher.remove(run)):
+            task = asyncio.get_running_loop().create_task(_cancel(worker, run.record))
+            self._clean_ups.add(task)
+            task.add_done_callback(self._clean_ups.discard)
+        if run.driver is not None and run.driver is not asyncio.current_task():
+            run.driver.cancel()
+        self._wake.set()
+
+    # Rounds
+
+    def _changed(self, key: str) -> None:
+        """A record has changed: a stop is seen at once, without waiting for the next round."""
+        uuid = self._places.get(key)
+        if uuid is not None:
+            task = asyncio.get_running_loop().create_task(self._guarded(lambda: self._look_at(uuid)))
+            self._clean_ups.add(task)
+            task.add_done_callback(self._clean_ups.discard)
+
+    async def round(self) -> None:
+        """Look at every job: is it still this coordinator's? Then retries, missing workers, free places."""
+        if self._in_doubt():
+            self._drop_when_expired()
+            return
+        for uuid in list(self.runs):
+            await self._look_at(uuid)
+        self._dispatcher.kick()
+
+    async def _look_at(self, uuid: str) -> None:
+        """Is a job still this coordinator's? Then its retries and missing workers."""
+        current = await self._store.by_id(uuid)
+        run = self.runs.get(uuid)
+        if run is None:
+            return
+        if current is None or current.version > run.record.version:
+            await self._abandon(run, current)
+        else:
+            run.tick()
+
+    async def _abandon(self, run: JobRun, current: JobRecord | None) -> None:
+        if current is not None and current.owner == self.owner and current.state in ACTIVE:
+            return  # its own move, of which it has not heard the answer yet
+        if current is not None and current.finished and current.state != JobState.STOPPED:
+            return
+        self._forget(run)
+        if current is not None and current.epoch == run.record.epoch and current.state == JobState.STOPPED:
+            await self._settle_stopped(run, current)
+
+    async def _persist(self, run: JobRun) -> None:
+        async with run.writing:
+            if run.record.uuid not in self.runs:
+                return
+            run.dirty = False
+            files = list(run.plan.failures)
+            if await self._store.save(run.record, run.snapshot(), files):
+                del run.plan.failures[: len(files)]
+                run.stored_failures += -(-len(files) // CHUNK)
+                return
+        self.metrics.count("cachejobs_fenced_writes")
+
+    # The lease
+
+    async def heartbeat(self) -> None:
+        """Renew the lease; one that has ended takes all jobs with it, and a new one is taken."""
+        self._drop_when_expired()
+        before = self._clock.time()
+        if self._lease and await self._store.kv.keep_alive(self._lease):
+            self._renewed = before
+            self._dispatcher.paused = False
+            self._dispatcher.kick()
+            return
+        self._drop_all()
+        await self._join()
+
+    def _in_doubt(self) -> bool:
+        """Whether the lease was not renewed for two thirds of its time: nothing may be begun."""
+        doubt = self._store.shared and self._clock.time() - self._renewed >= self.config.lease * 2 / 3
+        self._dispatcher.paused = doubt
+        return doubt
+
+    def _drop_when_expired(self) -> None:
+        if self._store.shared and self._clock.time() - self._renewed >= self.config.lease:
+            self._drop_all()
+
+    def _drop_all(self) -> None:
+        for run in list(self.runs.values()):
+            self.metrics.count("cachejobs_fenced_writes")
+            self._forget(run)
+
+    # Clean-up
+
+    async def clean_up(self) -> None:
+        """Remove jobs that ended longer ago than the retention time (T13)."""
+        now, retention = self._now_ms(), int(self.config.retention * 1000)
+        while True:
+            old = await self._store.ended_before(now - retention)
+            gone = 0
+            for record in old:
+                move = transitions.remove(record, now, retention)
+                gone += move is not None and await self._store.apply(move) is not None
+            if not gone:
+                return
+
+    # Inside
+
+    async def _move(self, move: Move, **extra: Any) -> JobRecord | None:
+        begun = self._clock.time()
+        record = await self._store.apply(move, **extra)
+        self.metrics.count("alluxio_scheduler_job_access_etcd", "transaction")
+        self.metrics.observe("alluxio_scheduler_etcd_latency_ms", (self._clock.time() - begun) * 1000)
+        if record is not None:
+            for moved in self._moved:
+                moved(record)
+        return record
+
+    def _now_ms(self) -> int:
+        return int(self._clock.time() * 1000)
+
+    def _count_end(self, record: JobRecord, counters: Counters) -> None:
+        self.metrics.count("cachejobs_jobs_finished", record.type, record.state)
+        seconds = (record.end_ms - record.start_ms) / 1000
+        self.metrics.observe("cachejobs_job_duration_seconds", seconds, record.type)
+        done = "freed" if record.type == JobType.FREE else "loaded"
+        for result, files, size in (
+            (done, counters.loaded_files, counters.loaded_bytes),
+            ("skipped", counters.skipped_files, counters.skipped_bytes),
+            ("failed", counters.failed_files, counters.failed_bytes),
+            ("vanished", counters.vanished_files, counters.vanished_bytes),
+        ):
+            self.metrics.count("cachejobs_files", record.type, result, by=files)
+            self.metrics.count("cachejobs_bytes", record.type, result, by=size)
+        self.metrics.count("cachejobs_ufs_fetched_bytes", by=counters.fetched_bytes)
+
+    def _gauges(self) -> None:
+        metrics = self.metrics
+
+        def jobs() -> dict[tuple[str, ...], float]:
+            found: dict[tuple[str, ...], float] = {}
+            for run in self.runs.values():
+                key = (run.record.type.value, run.record.state.value)
+                found[key] = found.get(key, 0) + 1
+            return found
+
+        def numbers(names: tuple[str, ...]) -> Callable[[], dict[tuple[str, ...], float]]:
+            def read() -> dict[tuple[str, ...], float]:
+                lives = {uuid: run.plan.live() for uuid, run in self.runs.items()}
+                return {
+                    (uuid, name.split("_")[0]): getattr(live, name) for uuid, live in lives.items() for name in names
+                }
+
+            return read
+
+        metrics.gauge("cachejobs_jobs", jobs)
+        metrics.gauge(
+            "cachejobs_job_files", numbers(("scanned_files", "loaded_files", "skipped_files", "failed_files"))
+        )
+        metrics.gauge("cachejobs_job_bytes", numbers(("total_bytes", "loaded_bytes", "skipped_bytes", "failed_bytes")))
+        metrics.gauge(
+            "cachejobs_job_throughput_bytes", lambda: {(uuid,): run.throughput() for uuid, run in self.runs.items()}
+        )
+        metrics.gauge(
+            "cachejobs_tasks_inflight",
+            lambda: {(name,): float(count) for name, count in self._dispatcher.inflight().items()},
+        )
+        metrics.gauge(
+            "cachejobs_retry_queue", lambda: {(uuid,): float(run.plan.retrying) for uuid, run in self.runs.items()}
+        )
+        metrics.gauge("cachejobs_coordinator_lease_age_seconds", lambda: {(): self._clock.time() - self._renewed})
+
+
+async def _cancel(worker: Any, record: JobRecord) -> None:
+    with contextlib.suppress(Exception):  # a worker that does not hear this refuses the next epoch's rivals by itself
+        await worker.cancel(record.uuid, record.epoch)
