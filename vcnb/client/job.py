@@ -13,6 +13,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from vcnb.client.bridge import twins
 from vcnb.client.handles import Handle, PodHandle, command_for
+from vcnb.client.jobphases import (
+    ENDED,
+    ENDING,
+    FINISHED,
+    REFUSED_WHEN_ABORTED,
+    REFUSED_WHEN_SUSPENDED,
+    arrived,
+    phase_of,
+    reached,
+    refused_when_finished,
+    wanted_phase,
+)
 from vcnb.client.logs import check_logs
 from vcnb.client.records import COUNTERS, JobState, PhaseRecord, phase_history
 from vcnb.client.situation import gather
@@ -27,19 +39,9 @@ from vcnb.store.protocol import Obj
 if TYPE_CHECKING:
     from vcnb.client.tables import Records
 
-__all__ = ["ENDED", "JobHandle"]
+__all__ = ["ENDED", "FINISHED", "JobHandle", "phase_of", "pods_of"]
 
 T = TypeVar("T")
-
-ENDED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED})
-"""Where a wait for the end of a job returns: the finished phases, and Aborted, which only a resume leaves."""
-
-FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
-
-
-def phase_of(job: Obj) -> str:
-    """``status.state.phase``; empty before the controller has seen the job."""
-    return str(job.get("status", {}).get("state", {}).get("phase", ""))
 
 
 class JobHandle(Handle):
@@ -72,12 +74,12 @@ class JobHandle(Handle):
     # -- waiting ---------------------------------------------------------------------------------------------------
 
     async def _wait(self, phase: str | None = None, timeout: float | None = None, check: bool = True) -> JobHandle:
-        wanted = _wanted_phase(phase)
+        wanted = wanted_phase(phase)
         job = self._seen
         try:
             async with asyncio.timeout(timeout), self._cluster._changes.follow(kinds.JOB, self.uid) as feed:  # noqa: SLF001
                 job = await self._refresh()
-                while not _arrived(job, wanted) and not self._gone:
+                while not arrived(job, wanted) and not self._gone:
                     state = await feed.next()
                     self._gone = state is None
                     job = self._seen = state if state is not None else job
@@ -87,7 +89,7 @@ class JobHandle(Handle):
                 f"{wanted or 'its end'}; it goes on, wait again or ask job.why()"
             ) from None
         self._cluster._attention.saw(job)  # noqa: SLF001
-        if _reached(job, wanted):
+        if reached(job, wanted):
             return self
         if self._gone and phase_of(job) not in ENDED:
             raise NotFound(f"job {self.name!r} was deleted while it was waited for; it was last seen {phase_of(job)}")
@@ -198,7 +200,7 @@ class JobHandle(Handle):
         if phase in refused:
             raise InvalidState(f"job {self.name!r} is {phase or 'new'}: {refused[phase]}")
         await self._cluster._store.create(command_for(job, kinds.JOB, action, self.namespace))  # noqa: SLF001
-        if action in _ENDING:
+        if action in ENDING:
             self._cluster._attention.knows(self.uid)  # noqa: SLF001
         return self
 
@@ -207,25 +209,29 @@ class JobHandle(Handle):
 
         Creates a bus Command ``AbortJob``, as vcctl does. Raises InvalidState when the job has finished.
         """
-        return await self._command("AbortJob", {**_finished("nothing is left to suspend"), **_ABORTED})
+        return await self._command(
+            "AbortJob", {**refused_when_finished("nothing is left to suspend"), **REFUSED_WHEN_ABORTED}
+        )
 
     async def _resume(self) -> JobHandle:
         """Start a suspended job again. Raises InvalidState when it is not suspended."""
         active = "it is not suspended, only a job that is Aborting or Aborted can be resumed"
         refused = {str(phase): active for phase in JobPhase if phase not in (JobPhase.ABORTING, JobPhase.ABORTED)}
-        return await self._command("ResumeJob", {**refused, **_finished("submit it again to run it again")})
+        return await self._command("ResumeJob", {**refused, **refused_when_finished("submit it again to run it again")})
 
     async def _restart(self) -> JobHandle:
         """Kill all pods and start them again; counts as one of ``maxRetry``."""
-        return await self._command("RestartJob", {**_finished("submit it again to run it again"), **_RESUME_FIRST})
+        return await self._command(
+            "RestartJob", {**refused_when_finished("submit it again to run it again"), **REFUSED_WHEN_SUSPENDED}
+        )
 
     async def _terminate(self) -> JobHandle:
         """End the job for good, in phase Terminated; finished pods are kept."""
-        return await self._command("TerminateJob", _finished("it has ended already"))
+        return await self._command("TerminateJob", refused_when_finished("it has ended already"))
 
     async def _complete(self) -> JobHandle:
         """End the job as a success, in phase Completed; pods that still run are stopped."""
-        return await self._command("CompleteJob", _finished("it has ended already"))
+        return await self._command("CompleteJob", refused_when_finished("it has ended already"))
 
     suspend, suspend_async = twins(_suspend)
     resume, resume_async = twins(_resume)
@@ -453,37 +459,3 @@ def _json_object(line: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
-
-
-def _wanted_phase(phase: str | None) -> str | None:
-    if phase is None:
-        return None
-    known = {item.value.lower(): item.value for item in JobPhase if item.value}
-    if phase.lower() not in known:
-        raise VcnbError(f"a job has no phase {phase!r}; it can be waited for: {', '.join(known.values())}")
-    return known[phase.lower()]
-
-
-def _reached(job: Obj, wanted: str | None) -> bool:
-    """Whether it is in the wanted phase, or has ended and went through it."""
-    phase = phase_of(job)
-    if wanted is None:
-        return phase == JobPhase.COMPLETED
-    went_through = {record.phase for record in phase_history(job)}
-    return phase == wanted or (phase in ENDED and wanted in went_through)
-
-
-def _arrived(job: Obj, wanted: str | None) -> bool:
-    return _reached(job, wanted) or phase_of(job) in ENDED
-
-
-def _finished(advice: str) -> dict[str, str]:
-    return dict.fromkeys((str(phase) for phase in FINISHED), advice)
-
-
-_ENDING = frozenset({"TerminateJob", "CompleteJob"})
-_ABORTED = {str(JobPhase.ABORTED): "it is suspended already"}
-_RESUME_FIRST = {
-    str(JobPhase.ABORTED): "it is suspended; resume it instead",
-    str(JobPhase.ABORTING): "it is being suspended; resume it instead",
-}
