@@ -21,21 +21,21 @@ _POWERS: Final = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 def parse_duration(text: str) -> float:
     """Seconds of ``15s``, ``1H``, ``7d``, ``500ms``; a bare number is milliseconds. Raises ValueError."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*?)s?\s*", text.lower()) or _no(text, "a duration such as 15s or 7d")
-    unit = match[2] or ("s" if text.lower().rstrip().endswith("s") else "")
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", text.lower())
+    unit = match[2] if match is not None else "?"
     if unit not in _UNITS:
-        _no(text, "a duration such as 15s or 7d")
+        unit = unit.removesuffix("s") or "?"
+    if match is None or unit not in _UNITS:
+        raise ValueError(f"{text!r} is not a duration such as 15s or 7d")
     return float(match[1]) * _UNITS[unit]
 
 
 def parse_size(text: str) -> int:
     """Bytes of ``100MB``, ``256MiB``, ``10Gi``, ``4096``; all powers of 1024, as Alluxio. Raises ValueError."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgtp]?)i?b?\s*", text.lower()) or _no(text, "a size such as 100MB")
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgtp]?)i?b?\s*", text.lower())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size such as 100MB")
     return int(float(match[1]) * 1024 ** _POWERS[match[2]])
-
-
-def _no(text: str, what: str) -> Any:
-    raise ValueError(f"{text!r} is not {what}")
 
 
 def _property(name: str, default: Any) -> Any:

@@ -140,6 +140,7 @@ class JobRun:
             failures=self.stored_failures,
             updated_ms=int(self._world.clock.time() * 1000),
             current_throughput=self.throughput(),
+            listed=self.listed,
             quota=self.room.quota,
             warnings=tuple(self.warnings),
             reasons=tuple(sorted(self.plan.reasons)),

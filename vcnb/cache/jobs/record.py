@@ -204,6 +204,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     failures: int = 0
     updated_ms: int = 0
     current_throughput: float = 0.0
+    listed: bool = False
     quota: tuple[int, int] | None = None
     warnings: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()

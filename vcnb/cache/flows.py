@@ -1,0 +1,76 @@
+"""The cache as flows use it: ``CacheJobs`` of the flow controller over a CacheService."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from vcnb.cache.config import parse_size
+from vcnb.cache.jobs.record import JobOptions
+from vcnb.cache.jobs.request import Request
+from vcnb.cache.protocol import JobType
+from vcnb.cache.service import CacheService
+from vcnb.controllers.flow.cachejobs import CacheJobState, CachePhase, CacheRequest, FailedFile
+from vcnb.errors import InvalidObject, NotFound, Problem
+
+__all__ = ["FlowCacheJobs"]
+
+_SHOWN: Final = 100
+_PLACES: Final = ("path", "src", "dst")
+_ALIASES: Final = {"file_filter_regx": "file_filter", "file_filter_regex": "file_filter"}
+
+
+class FlowCacheJobs:
+    """Cache nodes of flows run as jobs of ``service``. A path in a flow is literal: nothing is globbed."""
+
+    def __init__(self, service: CacheService) -> None:
+        self._service = service
+
+    async def submit(self, request: CacheRequest) -> str:
+        places, options = _options(request.options)
+        asked = Request(JobType(request.action.upper()), **places, options=options, token=request.token, escape=True)
+        return (await self._service.submit(asked)).id
+
+    async def observe(self, id: str) -> CacheJobState | None:
+        try:
+            report = await self._service.progress(id)
+        except NotFound:
+            return None
+        record = report.record
+        failed = await self._service.failures(id, limit=_SHOWN) if report.counters.failed_files else []
+        return CacheJobState(
+            phase=CachePhase(record.state.value),
+            message=f"{record.reason}: {record.message}" if record.reason else record.message,
+            failed=[FailedFile(file.path, f"{file.reason} {file.message}".strip()) for file in failed],
+            failed_count=report.counters.failed_files,
+            progress=report.to_dict(),
+        )
+
+    def subscribe(self, changed: Callable[[str], None]) -> Callable[[], None]:
+        return self._service.on_move(changed)
+
+    async def stop(self, id: str) -> None:
+        try:
+            await self._service.stop(id)
+        except NotFound:
+            return
+
+
+def _options(given: Mapping[str, Any]) -> tuple[dict[str, str], JobOptions]:
+    """The options of a node (``batchSize``) as those of a job (``batch_size``). Raises InvalidObject for unknown ones."""
+    places: dict[str, str] = {}
+    options: dict[str, Any] = {}
+    problems = []
+    for name, value in given.items():
+        snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+        snake = _ALIASES.get(snake, snake)
+        if snake in _PLACES:
+            places[snake] = str(value)
+        elif snake not in JobOptions.__struct_fields__:
+            problems.append(Problem(name, None, "is not an option of a cache job"))
+        elif value is not None:
+            options[snake] = parse_size(value) if snake == "bandwidth" and isinstance(value, str) else value
+    if problems:
+        raise InvalidObject(problems, "the cache job of a flow")
+    return places, JobOptions(**options)
