@@ -76,6 +76,11 @@ def test_the_life_of_a_job_through_its_handle(cluster):
     assert handle.wait() is handle
     assert [record.phase for record in handle.history] == ["Pending", "Running", "Completed"]
     assert handle.history[-1].counters["succeeded"] == 2
+    assert [record.message for record in handle.history] == [
+        "created; its pods are made once the gang is admitted",
+        "enough pods have started: 2 running",
+        "the pods have done their work: 2 succeeded",
+    ]
 
 
 def test_a_wait_for_a_phase_that_was_passed_returns_and_for_one_never_reached_raises(cluster):
@@ -154,6 +159,10 @@ def test_suspend_and_resume(cluster):
     assert handle.phase == "Aborting"
     cluster.simulator.reap()
     assert handle.phase == "Aborted"
+    assert [record.message for record in handle.history][-2:] == [
+        "AbortJob by a Command",
+        "all pods that were to stop have stopped",
+    ]
     with pytest.raises(vcnb.InvalidState, match="suspended already"):
         handle.suspend()
     handle.resume()

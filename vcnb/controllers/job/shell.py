@@ -16,7 +16,7 @@ from vcnb.controllers.job.metrics import COMPLETED, FAILED, JobMetrics
 from vcnb.controllers.job.requests import Request
 from vcnb.controllers.job.spec import JobSpec
 from vcnb.controllers.job.states import Outcome, Rule
-from vcnb.controllers.job.status import add_history, counters_of, running_duration, stamp
+from vcnb.controllers.job.status import add_history, arrival, counters_of, running_duration, stamp
 from vcnb.controllers.runtime.context import Context
 from vcnb.controllers.runtime.stories import Stories
 from vcnb.errors import AlreadyExists, NotFound, VcnbError
@@ -123,7 +123,8 @@ class Shell:
             state = {key: value for key, value in status["state"].items() if key not in ("reason", "message")}
             status["state"] = state
             stamp(status, now)
-            add_history(status, now, cause.reason, cause.message)
+            plain = cause.message == cause.request.event == "OutOfSync"
+            add_history(status, now, cause.reason, arrival(before, status) if plain else cause.message)
             self._measure(status)
             return
         stamp(status, now)

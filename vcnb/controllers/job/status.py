@@ -13,7 +13,7 @@ from vcnb.resources.duration import format_duration
 from vcnb.resources.phases import JobPhase, PodPhase
 from vcnb.store.protocol import Obj
 
-__all__ = ["COUNTERS", "Counts", "add_history", "counters_of", "phase_of", "running_duration", "stamp"]
+__all__ = ["COUNTERS", "Counts", "add_history", "arrival", "counters_of", "phase_of", "running_duration", "stamp"]
 
 COUNTERS: Final = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
 
@@ -88,6 +88,25 @@ def stamp(status: dict[str, Any], now: float) -> None:
     status["state"] = {**state, "lastTransitionTime": moment}
     others = [condition for condition in status.get("conditions") or () if condition.get("status") != phase]
     status["conditions"] = [*others, {"status": phase, "lastTransitionTime": moment}]
+
+
+def arrival(before: str, status: Mapping[str, Any]) -> str:
+    """Why a job that nobody gave an order came from ``before`` into its present phase, in words."""
+    phase = status["state"].get("phase", "")
+    pods = ", ".join(f"{count} {counter}" for counter, count in counters_of(status).items()) or "no pods"
+    if phase == JobPhase.PENDING:
+        known = {
+            "": "created; its pods are made once the gang is admitted",
+            JobPhase.RESTARTING: "the old pods are gone, new ones are made",
+        }
+        return known.get(before, f"fewer pods run than minAvailable asks for: {pods}")
+    if phase == JobPhase.RUNNING:
+        return f"enough pods have started: {pods}"
+    if phase == JobPhase.COMPLETED and before != JobPhase.COMPLETING:
+        return f"the pods have done their work: {pods}"
+    if phase == JobPhase.FAILED:
+        return "no retry is left" if before == JobPhase.RESTARTING else f"too few pods succeeded: {pods}"
+    return "all pods that were to stop have stopped"
 
 
 def add_history(status: dict[str, Any], now: float, reason: str, message: str) -> None:
