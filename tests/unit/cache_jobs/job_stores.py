@@ -6,20 +6,28 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+
+import pytest
 
 from vcnb.cache.jobs.record import JobOptions, JobRecord
 from vcnb.cache.protocol import JobType
+from vcnb.cache.stores.etcd import EtcdKv
 from vcnb.cache.stores.jobs import JobStore
 from vcnb.cache.stores.memory import MemoryKv
 from vcnb.cache.stores.rocks import RocksKv
 from vcnb.clock import VirtualClock
 
-KINDS = ("memory", "shared", "rocksdb")
+KINDS = ("memory", "shared", "rocksdb", pytest.param("etcd", marks=pytest.mark.integration))
+ENDPOINT: list[str] = []
+"""Of the etcd that runs for this session."""
 
 
 def make(kind: str, path: Path, clock: VirtualClock) -> JobStore:
     if kind == "rocksdb":
         return JobStore(RocksKv(path / "jobs", clock))
+    if kind == "etcd":
+        return JobStore(EtcdKv(ENDPOINT, clock, prefix=f"/test/{path.name}-{uuid4().hex}/"))
     return JobStore(MemoryKv(clock, shared=kind == "shared"))
 
 

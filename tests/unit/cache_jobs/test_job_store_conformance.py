@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from vcnb.cache.stores.jobs import JobStore
 from vcnb.clock import VirtualClock
 from vcnb.errors import InvalidState
 
-pytestmark = pytest.mark.parametrize("kind", KINDS)
+pytestmark = pytest.mark.parametrize("kind", KINDS, indirect=True)
 
 ME = "me#1"
 
@@ -377,7 +378,7 @@ def test_failures_are_read_in_pages(kind: str, tmp_path: Path) -> None:
         record = await running(store)
         files = [FailedFile(f"s3://b/d/{number}", "TIMEOUT") for number in range(2500)]
         await store.save(record, Progress(1, Counters()), files[:1200])
-        await store.save(record, Progress(1, Counters(), failures=2), files[1200:])
+        await store.save(record, Progress(1, Counters(), failures=3), files[1200:])
         assert await store.failures("u1", limit=5000) == files
         assert await store.failures("u1", start=1100, limit=200) == files[1100:1300]
 
@@ -386,12 +387,15 @@ def test_failures_are_read_in_pages(kind: str, tmp_path: Path) -> None:
 
 def test_watchers_hear_of_submissions_and_moves(kind: str, tmp_path: Path) -> None:
     async def story(store: JobStore, clock: VirtualClock) -> None:
-        heard: list[str] = []
-        unsubscribe = store.subscribe("waiting/", heard.append)
+        heard: asyncio.Queue[str] = asyncio.Queue()
+        unsubscribe = store.subscribe("waiting/", heard.put_nowait)
+        if kind == "etcd":
+            assert await heard.get() == "waiting/", "connected: look for yourself"
         await submitted(store)
+        assert await heard.get() == "waiting/0000000001000-u1"
         unsubscribe()
         await submitted(store, asked("s3://b/e", uuid="u2"))
-        assert heard == ["waiting/0000000001000-u1"]
+        assert heard.empty()
 
     play(kind, tmp_path, story)
 

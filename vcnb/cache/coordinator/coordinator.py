@@ -346,7 +346,7 @@ class Coordinator:
 
     async def _settle_stopped(self, run: JobRun, current: JobRecord) -> None:
         """The counters as they are when the owner has seen the stop; from here on they stand still."""
-        if await self._patiently(lambda: self._store.save(current, run.snapshot(), run.plan.failures)):
+        if await self._patiently(lambda: self._store.save(current, run.snapshot(), run.plan.failures[:CHUNK])):
             self.metrics.count("cachejobs_jobs_finished", current.type, current.state)
 
     def _forget(self, run: JobRun) -> None:
@@ -406,11 +406,14 @@ class Coordinator:
             if run.record.uuid not in self.runs:
                 return
             run.dirty = False
-            files = list(run.plan.failures)
-            if await self._store.save(run.record, run.snapshot(), files):
+            while True:  # one chunk of failed files at a time: a request must not be large
+                files = run.plan.failures[:CHUNK]
+                if not await self._store.save(run.record, run.snapshot(), files):
+                    break
                 del run.plan.failures[: len(files)]
-                run.stored_failures += -(-len(files) // CHUNK)
-                return
+                run.stored_failures += bool(files)
+                if not run.plan.failures:
+                    return
         self.metrics.count("cachejobs_fenced_writes")
 
     # The lease

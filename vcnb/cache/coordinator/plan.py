@@ -26,6 +26,8 @@ Place = Callable[[str, int], tuple[str, ...]]
 """The first workers for a path, of those that live; fewer than asked for when there are fewer."""
 
 MAX_BACKOFF: Final = 30.0
+MESSAGE: Final = 500
+"""Characters that are kept of why a file failed."""
 _LOST: Final = frozenset({FailureCode.WORKER_LOST, FailureCode.MEMBERSHIP_CHANGED})
 
 
@@ -208,7 +210,7 @@ class Plan:
         counters.failed_units += 1
         self.units += 1
         self.failed_units += 1
-        self._note(span, FailedFile(path, code, message, 1))
+        self._note(span, FailedFile(path, code, message[:MESSAGE], 1))
 
     def _note(self, span: Span, failed: FailedFile) -> None:
         span.failures.append(failed)
@@ -461,7 +463,7 @@ class Plan:
             elif file.directory:
                 counters.scanned_files += 1
             counters.failed_files += 1
-            self._note(file.span, FailedFile(file.path, reason, message, file.tries))
+            self._note(file.span, FailedFile(file.path, reason, message[:MESSAGE], file.tries))
         elif file.reload:
             counters.reloaded_files += not file.vanished
         elif file.directory:

@@ -43,8 +43,8 @@ from vcnb.errors import InvalidState, StoreCorrupt
 
 __all__ = ["CHUNK", "CoordinatorInfo", "JobStore", "address", "record_key"]
 
-CHUNK: Final = 1000
-"""Failed files in one chunk; at 500 bytes each well below etcd's limit of 1.5 MiB for a request."""
+CHUNK: Final = 500
+"""Failed files in one chunk: with long paths and messages still below etcd's limit of 1.5 MiB for a request."""
 
 _TRIES: Final = 5
 """How often a write whose outcome was not known is looked at and, if need be, made again."""
