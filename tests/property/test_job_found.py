@@ -92,3 +92,44 @@ def test_a_command_that_means_nothing_in_this_phase_ends_no_timer(default: Scene
     default.wait(10)
 
     assert default.phase == "Aborted"
+
+
+def test_pods_of_an_own_restart_that_go_while_the_controllers_are_away_were_not_evicted(default: Scene):
+    default.boot("a*1", "b*1", policies=["PodEvicted->RestartJob"], MA=0)
+    default.delete("b-0")
+    default.reap()
+    retries, terminating = default.retries, default.terminating
+    default.sim.stop_controllers()
+    default.reap()
+
+    default.sim.start_controllers()
+
+    assert terminating == ["a-0"]
+    assert (default.phase, default.retries) == ("Running", retries)
+
+
+def test_a_pod_that_was_going_while_the_job_was_pending_and_went_while_the_controllers_were_away_was_evicted(
+    default: Scene,
+):
+    default.create("a*2", policies=["PodEvicted->AbortJob"])
+    default.run("a-0")
+    default.delete("a-0")
+    default.sim.stop_controllers()
+    default.reap()
+
+    default.sim.start_controllers()
+
+    assert default.phases == ["Pending", "Aborting", "Aborted"]
+
+
+def test_the_succeeded_pod_that_was_removed_is_not_made_again_although_another_succeeded_meanwhile(default: Scene):
+    default.boot("a*3")
+    default.succeed("a-0")
+    default.sim.stop_controllers()
+    default.delete("a-0")
+    default.succeed("a-1")
+
+    default.sim.start_controllers()
+
+    assert default.pods == ["a-1", "a-2"]
+    assert default.counts == {"R": 1, "S": 2}

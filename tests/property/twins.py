@@ -14,7 +14,9 @@ from property import invariants
 from property.histories import ACTIONS, PICK, SECONDS
 from property.specs import NAMESPACE, jobs
 from property.world import REPORTS, TOGETHER, World
+from vcnb.controllers.job.events import is_preempted
 from vcnb.controllers.job.status import phase_of
+from vcnb.resources.names import OUT_OF_SYNC
 from vcnb.testing import pod_status
 
 Step = tuple[str, tuple[Any, ...]]
@@ -98,14 +100,23 @@ _ALL = 1_000_000
 def _can_be_told(world: World, step: Step) -> bool:
     """Whether controllers that did not see a step can tell it from what it has left.
 
-    What was removed is told by the counters of the status. They tell it of single pods, while the job is Running and no
-    other pod is going: else those that were counted as terminating may have been the controllers' own doing.
+    That a pod is gone can be told, not that it was preempted. Of several that are, any may be answered first. A job that
+    is neither Pending nor Running is asked for nothing that was lost.
     """
     name, arguments = step
     if name != "reap" and not (name == "report" and arguments[0] in {"delete", "evict", "preempt"}):
         return True
-    going = any(pod_status.is_terminating(pod) for pod in world.pods)
-    return name != "reap" and phase_of(world.job or {}) == "Running" and not going
+    if phase_of(world.job or {}) not in {"Pending", "Running"}:
+        return False
+    if name != "reap":
+        return True
+    going = [pod for pod in world.pods if pod_status.is_terminating(pod) and not _is_marked(pod)]
+    return len(going) <= 1 and not any(is_preempted(pod) for pod in going)
+
+
+def _is_marked(pod: Any) -> bool:
+    """Whether the controller removes the pod itself."""
+    return OUT_OF_SYNC in (pod["metadata"].get("annotations") or {})
 
 
 def _take(world: World, step: Step) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from scenario.notation import task
 from unit.job.objects import a_job, a_pod, a_spec, an_info
+from vcnb.controllers.job import seen_pods
 from vcnb.controllers.job.finished_pods import ANNOTATION, index_of, note, noted, without_target
 from vcnb.controllers.job.lost import lost_pods
 from vcnb.controllers.job.requests import Target
@@ -103,3 +104,46 @@ def test_a_restarted_target_runs_again():
 def test_the_index_of_a_pod():
     assert index_of(a_pod("w-7")) == 7
     assert index_of({"metadata": {}}) is None
+
+
+def seen(*pods, job=None, **status):
+    seen_pods.note(an_info(job or a_job("w*12", "v*1"), *pods), status)
+    return status.get("lastSeen")
+
+
+def test_pods_that_were_seen_are_noted_by_task_and_index():
+    pods = [a_pod(f"w-{index}", "Running") for index in (0, 1, 2, 4, 9, 10)]
+
+    assert seen(*pods, a_pod("w-3", "Succeeded"), a_pod("w-5", "Failed"), a_pod("v-0")) == {
+        "w": {"unfinished": "0-2,4,9-10", "succeeded": "3"},
+        "v": {"unfinished": "0"},
+    }
+
+
+def test_pods_whose_end_is_no_news_are_not_noted():
+    own, earlier = a_pod("w-0", "Running", marked=True), a_pod("w-1", "Running", version=1)
+
+    assert seen(own, earlier, version=2, terminating=2) == {}
+    assert seen() is None
+    assert seen(lastSeen={"w": {"unfinished": "0"}}) == {}
+
+
+def test_noted_pods_that_are_gone_are_lost_whatever_the_counts_are():
+    found = status("Pending", terminating=3, w={"Running": 1})
+    found["lastSeen"] = {"w": {"unfinished": "0-1,7", "succeeded": "2-3,8"}, "x": {"unfinished": "0"}}
+
+    assert lost(a_job("w*5", status=found), a_pod("w-1"), a_pod("w-3", "Succeeded")) == ([("w", 0)], [("w", 2)])
+    assert lost(a_job("w*5", status=found), a_pod("w-1"), known=[("w", 2)]) == ([("w", 0)], [("w", 3)])
+
+
+def test_a_server_that_does_not_keep_the_note_is_not_asked_to_again():
+    kept = {"running": 1, "lastSeen": {"w": {"unfinished": "0"}}}
+
+    assert seen_pods.same(kept, {"running": 1})
+    assert not seen_pods.same(kept, {"running": 2})
+    assert not seen_pods.same(kept, {"running": 1, "lastSeen": {}})
+
+
+@pytest.mark.parametrize("text", ["x", "1-y", "-", ",", ""])
+def test_a_note_of_seen_pods_that_cannot_be_read_is_passed_over(text: str):
+    assert list(seen_pods.noted({"lastSeen": {"w": {"unfinished": text}}}, "unfinished")) == []

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from vcnb.clock import parse_time
-from vcnb.controllers.job import finished_pods
+from vcnb.controllers.job import finished_pods, seen_pods
 from vcnb.controllers.job.cache import JobInfo
 from vcnb.controllers.job.groups import PodGroups
 from vcnb.controllers.job.hooks import Hooks
@@ -177,7 +177,9 @@ class KillPass:
             status["executedCommands"] = [*executed_commands(stored), cause.request.command][-_COMMANDS_KEPT:]
         if moved:
             self._shell.stamp(status, cause, before)
-        if status == stored:
+        if self._shell.behaviour.actual_phase_on_add:
+            seen_pods.note(info, status)
+        if seen_pods.same(status, stored):
             return True
         try:
             await self._shell.write_status(info, {**job, "status": stored}, status, cause)

@@ -1,14 +1,17 @@
 """What happened while no controller ran: failures and removals of pods that policies should still answer. Pure.
 
-A pod that failed meanwhile is there to be seen. One that was removed is not: it is told by the difference between the
-pods that the status counted last and those that are there.
+A pod that failed meanwhile is there to be seen. One that was removed is not: it is among those that the status noted as
+seen last, and not there. Where no pods are noted (a server that drops ``status.lastSeen``) the difference between the
+pods that the status counted last and those that are there has to tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from vcnb.controllers.job import seen_pods
 from vcnb.controllers.job.cache import JobInfo
 from vcnb.controllers.job.events import phase_of_pod
 from vcnb.controllers.job.podspec import pod_name
@@ -31,7 +34,7 @@ class Lost:
 def lost_pods(info: JobInfo) -> Lost:
     """The pods of a Pending or Running job that were there at the last count and are not now.
 
-    Pods that were terminating then are only counted while the job is Running: while it restarts they were the
+    Told by the counts alone, pods that were terminating then are only counted while the job is Running: while it restarts they were the
     controller's own. A removed pod of a smaller scale is not missing.
     """
     lost = Lost()
@@ -39,6 +42,10 @@ def lost_pods(info: JobInfo) -> Lost:
     if job is None or phase_of(job) not in (JobPhase.PENDING, JobPhase.RUNNING):
         return lost
     status = job.get("status") or {}
+    if seen_pods.FIELD in status:
+        lost.evicted += _gone(info, status, seen_pods.UNFINISHED)
+        lost.succeeded += _gone(info, status, seen_pods.SUCCEEDED)
+        return lost
     counted: Mapping[str, Mapping[str, int]] = {
         task: (entry or {}).get("phase") or {} for task, entry in (status.get("taskStatusCount") or {}).items()
     }
@@ -47,6 +54,15 @@ def lost_pods(info: JobInfo) -> Lost:
     for task in info.spec.tasks:
         going = _of_task(info, task, counted.get(task.name, {}), max(going, 0), lost)
     return lost
+
+
+def _gone(info: JobInfo, status: Mapping[str, Any], kind: str) -> Iterator[tuple[str, int]]:
+    for name, index in seen_pods.noted(status, kind):
+        task = info.spec.by_name.get(name)
+        if task is None or index >= task.replicas or (name, index) in info.lost:
+            continue
+        if pod_name(info.name, name, index) not in info.pods_of(name or names.DEFAULT_TASK):
+            yield name, index
 
 
 def _of_task(info: JobInfo, task: Task, counted: Mapping[str, int], going: int, lost: Lost) -> int:

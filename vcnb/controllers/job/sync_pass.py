@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from vcnb.controllers.job import seen_pods
 from vcnb.controllers.job.cache import JobInfo
 from vcnb.controllers.job.depends import may_start
 from vcnb.controllers.job.groups import PodGroups
@@ -201,8 +202,10 @@ class SyncPass:
         )
         if behaviour.stay_pending and well:
             _clear_reason(status)
+        if behaviour.actual_phase_on_add:
+            seen_pods.note(info, status)
         # Upstream compares an empty map of tasks with none, and finds a difference.
-        changed = status != base or not (behaviour.write_only_changes or "taskStatusCount" in status)
+        changed = not seen_pods.same(status, base) or not (behaviour.write_only_changes or "taskStatusCount" in status)
         if not changed:
             return
         if moved or not behaviour.stamp_on_change:
