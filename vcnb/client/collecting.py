@@ -11,7 +11,7 @@ import gc
 
 __all__ = ["relax", "restore"]
 
-THRESHOLDS = (50_000, 20, 100)
+THRESHOLDS = (20_000, 5, 100)
 
 _before: tuple[int, int, int] | None = None
 _running = 0
