@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from vcnb import __version__
+from vcnb.cli.crds import crds
 from vcnb.cli.flow import flow, template
 from vcnb.cli.job import job
 from vcnb.cli.metrics import metrics
@@ -26,5 +27,5 @@ def main(cluster: str | None) -> None:
     """Gang-scheduled Volcano Jobs on an embedded cluster: the same objects and verbs as vcctl and kubectl."""
 
 
-for command in (apply, get, describe, delete, validate, logs, job, flow, template, queue, pod, status, metrics):
+for command in (apply, get, describe, delete, validate, logs, job, flow, template, queue, pod, status, metrics, crds):
     main.add_command(command)
