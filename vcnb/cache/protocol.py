@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -33,6 +33,7 @@ __all__ = [
     "RETRYABLE",
     "CachedFile",
     "CachedFiles",
+    "DirectReader",
     "FailureCode",
     "FileInfo",
     "JobType",
@@ -40,6 +41,7 @@ __all__ = [
     "Membership",
     "Outcome",
     "PageId",
+    "PageReader",
     "Presence",
     "Ring",
     "SourceChanged",
@@ -333,6 +335,38 @@ class Worker(Protocol):
 
     async def stop(self) -> None:
         """Cancel its tasks and close its files. Nothing when it has stopped."""
+        ...
+
+
+class PageReader(Protocol):
+    """How the filesystem reads pages of a worker, in this process or behind HTTP.
+
+    Asked on the loop of the cache. Pages are of ``PAGE_SIZE``, the last one of a file may be short.
+    """
+
+    async def page(self, file: FileInfo, index: int, offset: int = 0, length: int | None = None) -> bytes | None:
+        """Part of a cached page of exactly this version, its checksum checked; None when it is not there. Raises WorkerLost."""
+        ...
+
+    async def keep(self, file: FileInfo, index: int, data: bytes) -> bool:
+        """Keep a whole page that was read through from the source; False when there is no room for it or admission says no."""
+        ...
+
+    async def cached_version(self, path: str) -> FileInfo | None:
+        """What is cached of a path (its newest version), for reads while the source cannot be reached."""
+        ...
+
+
+@runtime_checkable
+class DirectReader(Protocol):
+    """What a PageReader of this process may offer as well: reading in the thread that asks, without the loop."""
+
+    def read_into(self, file: FileInfo, offset: int, buffer: memoryview) -> bool:
+        """Fill ``buffer`` with the cached bytes from ``offset`` on, of exactly this version, checksums checked.
+
+        From any thread, also several at once; it waits for nothing but the disk. False when one byte of the range is not
+        there, or any page is damaged: then what is in the buffer means nothing, and the caller reads page by page.
+        """
         ...
 
 
