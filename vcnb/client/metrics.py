@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
+from vcnb.controllers.runtime.exposition import CONTENT_TYPE, exposition
 from vcnb.errors import VcnbError
 
 if TYPE_CHECKING:
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Metrics", "MetricsServer", "Sample", "cluster_metrics"]
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-
 _DETAILS: Final = ("_bucket", "_sum", "_created")
 """Parts of histograms that a short text leaves out."""
-
-_COUNTERS: Final = ("_phase_count",)
 
 
 class Sample(NamedTuple):
@@ -76,8 +73,6 @@ class Metrics:
 
 def cluster_metrics(engine: Engine) -> Metrics:
     """Read all numbers. Runs on the cluster's loop; raises VcnbError when the controllers are off."""
-    from prometheus_client import generate_latest
-
     if engine.plane is None:
         raise VcnbError('nothing is counted while the controllers are off; connect without "controllers=off"')
     registry = engine.plane.metrics()
@@ -86,18 +81,7 @@ def cluster_metrics(engine: Engine) -> Metrics:
         for family in registry.collect()
         for sample in family.samples
     )
-    return Metrics(_with_counters(generate_latest(registry).decode()), samples)
-
-
-def _with_counters(text: str) -> str:
-    """Volcano's counters have no ``_total`` in their names, which the library insists on, and so calls them untyped."""
-    lines = text.splitlines(keepends=True)
-    return "".join(
-        line.replace(" untyped", " counter")
-        if line.startswith("# TYPE ") and line.split()[2].endswith(_COUNTERS)
-        else line
-        for line in lines
-    )
+    return Metrics(exposition(registry), samples)
 
 
 class MetricsServer:

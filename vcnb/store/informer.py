@@ -326,6 +326,11 @@ class Informers:
                 task.add_done_callback(self._starting.discard)
         return informer
 
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds that were asked for so far."""
+        return tuple(informer.kind for informer in self._informers.values())
+
     async def start(self) -> None:
         """Start all; further ones start when they are asked for."""
         self._started = True
