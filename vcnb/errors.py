@@ -5,10 +5,15 @@
     ├── InvalidState         a verb that makes no sense for the object's present state
     ├── ApiError             what a store answers; ``.status`` is the HTTP status of Kubernetes
     │   ├── NotFound         404
+    │   ├── MissingKind      404, the server does not know the kind: its definition is not installed there
     │   ├── AlreadyExists    409
     │   ├── Conflict         409, a stale resourceVersion or uid
+    │   ├── Unauthorized     401, the server does not know who asks: no credentials, or expired ones
     │   ├── Forbidden        403
+    │   │   └── QuotaExceeded     the namespace has no room left for the object
     │   ├── Expired          410, a watch or list from a version that is no longer kept
+    │   ├── TooManyRequests  429, the server asks to come back later; the request was not carried out
+    │   ├── Unreachable      503, no server answers; the request was not carried out
     │   ├── ServerTimeout    504, nothing is known about the outcome
     │   └── InternalError    500
     ├── JobFailed            a waited-for job ended in Failed, Terminated or Aborted
@@ -45,12 +50,17 @@ __all__ = [
     "InvalidObject",
     "InvalidState",
     "JobFailed",
+    "MissingKind",
     "NotFound",
     "NotebookFailed",
     "PayloadError",
     "Problem",
+    "QuotaExceeded",
     "ServerTimeout",
     "StoreCorrupt",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unreachable",
     "VcnbError",
     "WaitTimeout",
 ]
@@ -125,6 +135,15 @@ class NotFound(ApiError):
     status = 404
 
 
+class MissingKind(ApiError):
+    """The server does not know the kind (404): its custom resource definition is not installed there.
+
+    This is no NotFound: nothing is known about the object, so nobody may conclude that it is gone.
+    """
+
+    status = 404
+
+
 class AlreadyExists(ApiError):
     """An object of that kind and name is there already (409)."""
 
@@ -137,16 +156,38 @@ class Conflict(ApiError):
     status = 409
 
 
+class Unauthorized(ApiError):
+    """The server does not know who asks (401): there are no credentials, or they have expired."""
+
+    status = 401
+
+
 class Forbidden(ApiError):
     """The request is understood and refused (403)."""
 
     status = 403
 
 
+class QuotaExceeded(Forbidden):
+    """A resource quota of the namespace has no room left for the object (403)."""
+
+
 class Expired(ApiError):
     """The resourceVersion to continue from is no longer kept: list again (410 Gone)."""
 
     status = 410
+
+
+class TooManyRequests(ApiError):
+    """The server asks to come back later (429); the request was not carried out."""
+
+    status = 429
+
+
+class Unreachable(ApiError):
+    """No server answers, or it is not known where it is (503); the request was not carried out."""
+
+    status = 503
 
 
 class ServerTimeout(ApiError):

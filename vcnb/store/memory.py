@@ -25,6 +25,7 @@ from vcnb.store.changes import changed_fields, check_preconditions, ref, version
 from vcnb.store.history import History, HistoryWatch
 from vcnb.store.metadata import (
     INITIAL_STATUS,
+    check_deletion_mark,
     check_metadata,
     check_name,
     check_namespace,
@@ -381,6 +382,7 @@ class MemoryStore:
         if not isinstance(metadata, dict):
             raise InvalidObject([Problem("metadata", None, "must be an object")], f"{kind} {was['name']}")
         check_preconditions(kind, old, metadata.get("uid"), metadata.get("resourceVersion"))
+        refuse(kind, was["name"], check_deletion_mark(metadata, was))
         metadata = shared(keep_system_fields(metadata, was), was)
         if metadata is not was:
             refuse(kind, was["name"], check_metadata(metadata, was))

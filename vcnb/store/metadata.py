@@ -20,6 +20,7 @@ __all__ = [
     "FOREGROUND",
     "INITIAL_STATUS",
     "ORPHAN",
+    "check_deletion_mark",
     "check_metadata",
     "check_name",
     "check_namespace",
@@ -124,6 +125,14 @@ def check_metadata(metadata: Mapping[str, Any], old: Mapping[str, Any] | None = 
     if metadata.get("ownerReferences"):
         problems += _check_owners(metadata["ownerReferences"])
     return problems
+
+
+def check_deletion_mark(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Problem]:
+    """A changed object may leave its deletion mark out, but never bring another one: only a deletion sets it."""
+    given = metadata.get("deletionTimestamp")
+    if not given or given == old.get("deletionTimestamp"):
+        return []
+    return [Problem("metadata.deletionTimestamp", None, f"Invalid value: {given!r}: field is immutable")]
 
 
 def _check_finalizers(metadata: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Problem]:

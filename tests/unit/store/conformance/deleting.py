@@ -76,11 +76,12 @@ async def no_finalizer_comes_to_a_deleted_object(store: ObjectStore, namespace: 
 
 
 @check
-async def a_deletion_mark_without_deletion_means_nothing(store: ObjectStore, namespace: str) -> None:
+async def only_a_deletion_marks_an_object_deleted(store: ObjectStore, namespace: str) -> None:
     made = await store.create(config("a", namespace))
     metadata = {**changed(made)["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    after = await store.update({**made, "metadata": metadata})
-    assert "deletionTimestamp" not in after["metadata"]
+    with pytest.raises(InvalidObject):
+        await store.update({**made, "metadata": metadata})
+    assert await store.get(CONFIGMAP, "a", namespace) == made
 
 
 @check
