@@ -43,6 +43,8 @@ from vcnb.errors import (
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from vcnb.cache.errors import CacheJobFailed
+    from vcnb.client.cache.handle import CacheHandle
     from vcnb.client.cluster import Cluster
     from vcnb.client.connect import connect
     from vcnb.client.flow import FlowHandle
@@ -57,6 +59,8 @@ __version__ = "0.1.0"
 __all__ = [
     "AlreadyExists",
     "ApiError",
+    "CacheHandle",
+    "CacheJobFailed",
     "CallFailed",
     "Cluster",
     "ClusterBusy",
@@ -93,6 +97,8 @@ __all__ = [
 ]
 
 _LAZY = {
+    "CacheHandle": "vcnb.client.cache.handle",
+    "CacheJobFailed": "vcnb.cache.errors",
     "Cluster": "vcnb.client.cluster",
     "Flow": "vcnb.client.flows.builder",
     "FlowHandle": "vcnb.client.flow",

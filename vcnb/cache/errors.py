@@ -5,14 +5,15 @@ VcnbError
 ├── QueueFull              the waiting queue has no room; nothing was written
 ├── StoreUnavailable       the job store does not answer, or cannot write
 │   └── OutcomeUnknown     a write was sent, and whether it was carried out is not known
-└── EtcdNotEnabled         ``job rerun`` without a shared job store
+├── EtcdNotEnabled         ``job rerun`` without a shared job store
+└── AlluxioError           a real Alluxio answered with an error
 """
 
 from __future__ import annotations
 
 from vcnb.errors import VcnbError
 
-__all__ = ["CacheJobFailed", "EtcdNotEnabled", "OutcomeUnknown", "QueueFull", "StoreUnavailable"]
+__all__ = ["AlluxioError", "CacheJobFailed", "EtcdNotEnabled", "OutcomeUnknown", "QueueFull", "StoreUnavailable"]
 
 
 class CacheJobFailed(VcnbError):
@@ -49,3 +50,11 @@ class EtcdNotEnabled(VcnbError):
 
     def __init__(self) -> None:
         super().__init__("UnavailableException: Job ETCD is not enabled")
+
+
+class AlluxioError(VcnbError):
+    """A real Alluxio answered with an error; ``status`` is its HTTP status, 0 where the body alone said so."""
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        self.status = status
+        super().__init__(message)

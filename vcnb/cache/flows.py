@@ -9,6 +9,7 @@ from typing import Any, Final
 from vcnb.cache.config import parse_size
 from vcnb.cache.jobs.record import JobOptions
 from vcnb.cache.jobs.request import Request
+from vcnb.cache.paths import source_url
 from vcnb.cache.protocol import JobType
 from vcnb.cache.service import CacheService
 from vcnb.controllers.flow.cachejobs import CacheJobState, CachePhase, CacheRequest, FailedFile
@@ -22,7 +23,7 @@ _ALIASES: Final = {"file_filter_regx": "file_filter", "file_filter_regex": "file
 
 
 class FlowCacheJobs:
-    """Cache nodes of flows run as jobs of ``service``. A path in a flow is literal: nothing is globbed."""
+    """Cache nodes of flows run as jobs of ``service``. A path in a flow is as one in Python: a URL, or a local path."""
 
     def __init__(self, service: CacheService) -> None:
         self._service = service
@@ -66,7 +67,7 @@ def _options(given: Mapping[str, Any]) -> tuple[dict[str, str], JobOptions]:
         snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
         snake = _ALIASES.get(snake, snake)
         if snake in _PLACES:
-            places[snake] = str(value)
+            places[snake] = source_url(value, name)
         elif snake not in JobOptions.__struct_fields__:
             problems.append(Problem(name, None, "is not an option of a cache job"))
         elif value is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -115,6 +115,8 @@ class ProgressReport:
 class CacheService:
     """Jobs of one job store. ``coordinator`` is this process's own, if it has one: its numbers are fresher.
 
+    ``seal`` makes of storage options what may lie in a record (``vcnb.cache.seal``).
+
     Raises InvalidObject for what cannot be asked, NotFound for a job that is not known, QueueFull, StoreUnavailable.
     """
 
@@ -126,12 +128,14 @@ class CacheService:
         config: CacheConfig | None = None,
         coordinator: Coordinator | None = None,
         metrics: CacheMetrics | None = None,
+        seal: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None,
     ) -> None:
         self.store = store
         self.config = config or CacheConfig()
         self.metrics = metrics or (coordinator.metrics if coordinator is not None else CacheMetrics())
         self._clock = clock
         self._coordinator = coordinator
+        self._seal = seal
 
     # Submitting
 
@@ -159,7 +163,7 @@ class CacheService:
         except InvalidObject:
             self.metrics.count("cachejobs_submissions_rejected", "invalid")
             raise
-        asked = replace(asked, options=self._with_thresholds(asked.options))
+        asked = replace(asked, options=self._sealed(self._with_thresholds(asked.options)))
         for _ in range(_TRIES):
             if request.token:
                 known = await self.store.by_token(request.token)
@@ -179,6 +183,12 @@ class CacheService:
                 outcome = "created" if move.rule == "T1" else "resumed"
                 return Submitted(record.uuid, outcome, record, warnings=await self._warnings(record))
         raise InvalidObject([], f"{asked.type} {asked.path}: somebody else changes this job all the time")
+
+    def _sealed(self, options: JobOptions) -> JobOptions:
+        """Storage options may be secrets; a record must not hold them in the clear."""
+        if self._seal is None or not options.storage_options:
+            return options
+        return replace(options, storage_options=self._seal(options.storage_options))
 
     def _with_thresholds(self, options: JobOptions) -> JobOptions:
         """The health thresholds of the configuration, where the submission has none of its own."""

@@ -30,6 +30,7 @@ from vcnb.store.memory import MemoryStore
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
+    from vcnb.client.cache.cache import Cache
     from vcnb.client.functions.function import RemoteFunction
     from vcnb.client.functions.notebook import NotebookHandle
     from vcnb.client.functions.sweep import Grid, Sweep
@@ -299,6 +300,13 @@ class Cluster:
     def closed(self) -> bool:
         """Whether ``close`` was called."""
         return self._bridge.closed
+
+    @functools.cached_property
+    def cache(self) -> Cache:
+        """The dataset cache: ``load free copy move list job ...``. Nothing of it runs before it is used."""
+        from vcnb.client.cache.cache import Cache
+
+        return Cache(self)
 
     @functools.cached_property
     def simulator(self) -> Simulator:

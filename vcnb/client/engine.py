@@ -6,11 +6,14 @@ This is the only place that knows all of them. ``Engine.start`` and ``stop`` run
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from vcnb.client import collecting
+from vcnb.client.cache.flows import FlowCache
+from vcnb.client.cache.host import CacheHost
 from vcnb.client.url import Target
 from vcnb.client.world import Admit, StoreWorld, admit_with
 from vcnb.clock import Clock, RealClock, VirtualClock
@@ -33,6 +36,8 @@ __all__ = ["SIMULATED_NODE", "Engine"]
 
 SIMULATED_NODE = "simulated"
 
+_log = logging.getLogger(__name__)
+
 PodsAtStop: TypeAlias = Literal["keep", "stop"]
 Scheduling: TypeAlias = Literal["gang", "manual"]
 
@@ -46,6 +51,8 @@ class Engine:
         self.simulated = target.options.runtime == "simulated"
         self.durable = target.scheme == "embedded"
         self.clock: Clock = VirtualClock() if target.options.clock == "virtual" else RealClock()
+        self.cache = CacheHost(target, self.clock)
+        self.flow_cache = FlowCache(self.cache)
         self.notices: list[str] = []
         self.plane: ControlPlane | None = None
         self.scheduler: Scheduler | None = None
@@ -93,6 +100,8 @@ class Engine:
             await self.start_controllers()
         if not self.simulated:
             await self._start_node()
+        if self.options.controllers == "on":
+            self.cache.go_on()
 
     def _admit(self, operation: Operation, new: Obj | None, old: Obj | None) -> Obj | None:
         return self._admission(operation, new, old)
@@ -144,7 +153,11 @@ class Engine:
         if self.plane is not None:
             return
         self.plane = ControlPlane(
-            self.controller_store, self.clock, compat=self.options.compat, collect_garbage=self.collect_garbage
+            self.controller_store,
+            self.clock,
+            compat=self.options.compat,
+            collect_garbage=self.collect_garbage,
+            cache=self.flow_cache,
         )
         if self.scheduling == "gang":
             self.scheduler = self._new_scheduler(self.plane)
@@ -227,6 +240,10 @@ class Engine:
             if self._own_informers is not None:
                 await self._own_informers.stop()
         finally:
+            try:
+                await self.cache.stop()
+            except Exception as error:  # noqa: BLE001 - the store must be closed whatever the cache says
+                _log.warning("the cache did not stop cleanly: %s", error)
             if self._store is not None:
                 await self._store.close()
             if self._scratch is not None:

@@ -38,6 +38,9 @@ class Options:
     ``controllers``: ``on`` or ``off``. ``clock``: ``real`` or ``virtual`` (only with ``simulated``).
     ``cpus``, ``memory``, ``pods``: what the node offers; default: what the machine has, and 110 pods.
     ``compat``: ``default``, or ``strict`` for upstream's behaviour to the letter. ``dir``: where an embedded cluster lives.
+    ``cache_dir``: where the pages of the dataset cache are (default: with the cluster); ``cache_capacity``: how many bytes
+    of them (10Gi, at most what the disk has); ``cache_workers``: how many workers hold them; ``cache``: a job store that is
+    shared (``etcd://host:port``), or a real Alluxio (``alluxio://host:19999``).
     """
 
     runtime: RuntimeName = ""
@@ -48,6 +51,10 @@ class Options:
     pods: int | None = None
     compat: Compat = "default"
     dir: str | None = None
+    cache_dir: str | None = None
+    cache_capacity: str | None = None
+    cache_workers: int = 1
+    cache: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +130,7 @@ def _options(url: str, given: dict[str, Any]) -> Options:
     _choice(url, given, "controllers", ("on", "off"))
     _choice(url, given, "clock", get_args(ClockName))
     _choice(url, given, "compat", ("default", "strict"))
-    for key, kind in (("cpus", float), ("pods", int)):
+    for key, kind in (("cpus", float), ("pods", int), ("cache_workers", int)):
         if key in given:
             try:
                 given[key] = kind(given[key])
@@ -134,12 +141,33 @@ def _options(url: str, given: dict[str, Any]) -> Options:
                 raise VcnbError(f"cannot connect to {url!r}: {key} must be a number above 0, not {given[key]!r}")
     if "memory" in given:
         given["memory"] = _bytes(url, given["memory"])
+    _cache(url, given)
     options = Options(**given)
     if options.clock == "virtual" and options.runtime != "simulated":
         raise VcnbError(
             f"cannot connect to {url!r}: clock=virtual goes with runtime=simulated; real processes need time"
         )
     return options
+
+
+def _cache(url: str, given: dict[str, Any]) -> None:
+    """The options of the cache."""
+    if not given.keys() & {"cache", "cache_capacity", "cache_dir"}:
+        return
+    from vcnb.client.cache.place import capacity_of, parse_cache_url
+
+    parse_cache_url(given.get("cache"))
+    if "cache_dir" in given:
+        given["cache_dir"] = str(given["cache_dir"])
+    if "cache_capacity" in given:
+        try:
+            capacity_of(given["cache_capacity"])
+        except ValueError as error:
+            raise VcnbError(
+                f"cannot connect to {url!r}: cache_capacity must be a size such as 10Gi, not "
+                f"{given['cache_capacity']!r}: {error}"
+            ) from None
+        given["cache_capacity"] = str(given["cache_capacity"])
 
 
 def _bytes(url: str, value: Any) -> str:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from vcnb.errors import VcnbError
 
 if TYPE_CHECKING:
+    from vcnb.client.cache.handle import CacheHandle
     from vcnb.client.cluster import Cluster
     from vcnb.client.flow import FlowHandle
     from vcnb.client.job import JobHandle
 
-__all__ = ["dashboard", "flow_view", "job_view"]
+__all__ = ["cache_view", "dashboard", "flow_view", "job_view"]
 
 _MISSING = "a live view needs ipywidgets and anywidget: pip install ipywidgets anywidget"
 
@@ -34,6 +35,16 @@ def flow_view(flow: FlowHandle) -> Any:
     except ImportError as error:
         raise VcnbError(f"{_MISSING} ({error})") from None
     return opened(FlowView, flow)
+
+
+def cache_view(job: CacheHandle) -> Any:
+    """The widget of a cache job."""
+    try:
+        from vcnb.notebook.widget.cache import CacheView
+        from vcnb.notebook.widget.scene import opened
+    except ImportError as error:
+        raise VcnbError(f"{_MISSING} ({error})") from None
+    return opened(CacheView, job)
 
 
 def dashboard(cluster: Cluster) -> Any:

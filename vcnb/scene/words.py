@@ -64,6 +64,12 @@ MARKS: Mapping[str, Mark] = {
     "Open": Mark("○", _GREEN),
     "Closed": Mark("●", _RED),
     "Closing": Mark("◐", _AMBER),
+    "WAITING": Mark("◔", _AMBER),
+    "RUNNING": Mark("▶", _BLUE),
+    "VERIFYING": Mark("◕", _BLUE),
+    "SUCCEEDED": Mark("✔", _GREEN),
+    "FAILED": Mark("✘", _RED),
+    "STOPPED": Mark("■", _AMBER),
 }
 
 

@@ -1,0 +1,322 @@
+"""The cache of one process: job store, coordinator, workers with their pages, sources and ring, composed and run on one loop.
+
+    <directory>/jobs                    the job store (RocksDB), unless the store is shared (etcd) or in memory
+    <directory>/key                     seals storage options in job records
+    <directory>/active                  there is while jobs may be unfinished; the next start goes on with them
+    <directory>/alluxio-site.properties properties that differ from their defaults
+    <pages>/<worker>/                   pages of one worker
+
+Nothing here is started before it is needed. With ``work=False`` only the job store is opened: jobs can be submitted, looked
+at and stopped, and nobody works on them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from vcnb.cache.config import CacheConfig
+from vcnb.cache.errors import StoreUnavailable
+from vcnb.cache.local import ServiceAccess
+from vcnb.cache.metrics import CacheMetrics
+from vcnb.cache.protocol import Membership, Ring, UnderStores, Worker
+from vcnb.cache.seal import Seal, SealedStores
+from vcnb.cache.service import CacheService
+from vcnb.cache.stores.jobs import JobStore
+from vcnb.clock import Clock
+from vcnb.errors import VcnbError
+
+if TYPE_CHECKING:
+    from vcnb.cache.coordinator.coordinator import Coordinator
+    from vcnb.cache.ring import LiveRing
+
+P = TypeVar("P")
+
+__all__ = ["DEFAULT_CAPACITY", "EmbeddedCache", "LocalMembers", "open_job_store"]
+
+DEFAULT_CAPACITY: Final = 10 << 30
+"""Bytes of pages in all, where nobody says otherwise; never more than nine tenths of what the disk has free."""
+
+
+class LocalMembers:
+    """Workers of this process: they are all there is, and they do not come and go."""
+
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self._workers = {worker.name: worker for worker in workers}
+
+    def live(self) -> Mapping[str, Worker]:
+        return self._workers
+
+    def known(self) -> Sequence[str]:
+        return tuple(self._workers)
+
+    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+
+def open_job_store(directory: Path | None, clock: Clock, config: CacheConfig) -> JobStore:
+    """The job store of a configuration: etcd, RocksDB in ``directory``, or memory where there is none.
+
+    Raises ClusterBusy when another process owns the directory, StoreCorrupt.
+    """
+    if config.store_type == "ETCD":
+        from vcnb.cache.stores.etcd import EtcdKv
+
+        return JobStore(
+            EtcdKv(
+                config.endpoints,
+                clock,
+                prefix=config.etcd_path,
+                read_timeout=config.etcd_read_timeout,
+                write_timeout=config.etcd_write_timeout,
+                retries=config.etcd_max_retries,
+            )
+        )
+    if directory is None:
+        from vcnb.cache.stores.memory import MemoryKv
+
+        return JobStore(MemoryKv(clock))
+    from vcnb.cache.stores.rocks import RocksKv
+
+    return JobStore(RocksKv(directory / "jobs", clock))
+
+
+class EmbeddedCache:
+    """A cache in this process. All methods belong to one loop.
+
+    ``directory``: where it lives, None for one that keeps nothing. ``pages``: where the pages are (default: below it).
+    ``capacity``: bytes of pages of all ``workers`` together. ``job_store``: one that is open already. ``name``: what
+    ``job list --coordinator`` knows this coordinator by.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None,
+        clock: Clock,
+        config: CacheConfig | None = None,
+        *,
+        workers: int = 1,
+        capacity: int | None = None,
+        pages: Path | None = None,
+        job_store: JobStore | None = None,
+        name: str = "embedded",
+        seal: Seal | None = None,
+    ) -> None:
+        self.config = config or CacheConfig()
+        self.metrics = CacheMetrics()
+        self.workers: list[Worker] = []
+        self.coordinator: Coordinator | None = None
+        self._directory = directory
+        self._clock = clock
+        self._count = workers
+        self._capacity = capacity
+        self._pages = pages
+        self._given_store = job_store
+        self._store: JobStore | None = None
+        self._service: CacheService | None = None
+        self._sources: UnderStores | None = None
+        self._members: LocalMembers | None = None
+        self._ring: LiveRing | None = None
+        self._name = name
+        self._seal = seal
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+
+    # -- parts
+
+    @property
+    def store(self) -> JobStore:
+        """The job store. Raises VcnbError before ``start``."""
+        return _there(self._store)
+
+    @property
+    def service(self) -> CacheService:
+        """The Job Service. Raises VcnbError before ``start``."""
+        return _there(self._service)
+
+    @property
+    def access(self) -> ServiceAccess:
+        """The Job Service as people drive it."""
+        return ServiceAccess(self.service)
+
+    @property
+    def sources(self) -> UnderStores:
+        """The under-stores; sealed storage options are opened on the way."""
+        return _there(self._sources)
+
+    @property
+    def members(self) -> Membership:
+        """The workers there are."""
+        return _there(self._members)
+
+    @property
+    def ring(self) -> Ring:
+        """Which worker has which path."""
+        return _there(self._ring)()
+
+    @property
+    def seal(self) -> Seal:
+        """Seals storage options."""
+        return _there(self._seal)
+
+    @property
+    def working(self) -> bool:
+        """Whether jobs are worked on here."""
+        return self.coordinator is not None
+
+    # -- start and end
+
+    async def start(self, *, work: bool = True) -> None:
+        """Open the job store, and with ``work`` start workers and coordinator. Nothing for what runs already.
+
+        Raises ClusterBusy, StoreCorrupt, StoreUnavailable; OSError where the pages cannot be kept.
+        """
+        if self._store is None:
+            self._seal = self._seal or (Seal.of_file(self._directory / "key") if self._directory else Seal())
+            self._store = self._given_store or open_job_store(self._directory, self._clock, self.config)
+            self._service = self._new_service()
+        if work and self.coordinator is None:
+            try:
+                await self._start_work()
+            except BaseException:
+                await self._stop_work()
+                raise
+
+    def _new_service(self) -> CacheService:
+        return CacheService(
+            self.store,
+            self._clock,
+            config=self.config,
+            coordinator=self.coordinator,
+            metrics=self.metrics,
+            seal=self.seal.seal,
+        )
+
+    async def _start_work(self) -> None:
+        from vcnb.cache.coordinator.coordinator import Coordinator
+        from vcnb.cache.ring import LiveRing, settle
+        from vcnb.cache.sources import Sources
+
+        self.remember_activity()
+        stores = SealedStores(Sources(self.config), self.seal)
+        self._sources = stores
+        self.workers = await self._new_workers(stores)
+        self._members = LocalMembers(self.workers)
+        ring = LiveRing(self._members)
+        await settle(self.store, ring())
+        self._ring = ring
+        coordinator = Coordinator(
+            self.store,
+            self._members,
+            stores,
+            ring,
+            self._clock,
+            config=self.config,
+            name=self._name,
+            metrics=self.metrics,
+        )
+        await coordinator.start()
+        self.coordinator = coordinator
+        self._service = self._new_service()
+
+    async def _new_workers(self, stores: UnderStores) -> list[Worker]:
+        from vcnb.cache.pages import PageStore
+        from vcnb.cache.worker import LocalWorker
+
+        root = self._root()
+        share = self._room(root) // self._count
+        workers: list[Worker] = []
+        for number in range(1, self._count + 1):
+            name = f"worker-{number}"
+            pages = await PageStore.open(root / name, share, self._clock, self.config)
+            workers.append(LocalWorker(name, pages, stores, self._clock, self.config))
+        return workers
+
+    def _root(self) -> Path:
+        if self._pages is not None:
+            root = self._pages
+        elif self._directory is not None:
+            root = self._directory / "pages"
+        else:
+            self._scratch = self._scratch or tempfile.TemporaryDirectory(prefix="vcnb-cache-")
+            root = Path(self._scratch.name)
+        try:
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise VcnbError(
+                f"the cache cannot keep pages in {root}: {error.strerror or error}; choose another directory: "
+                "vcnb.connect(..., cache_dir=...)"
+            ) from None
+        return root
+
+    def _room(self, root: Path) -> int:
+        if self._capacity is not None:
+            return self._capacity
+        return min(DEFAULT_CAPACITY, max(shutil.disk_usage(root).free * 9 // 10, 1 << 20))
+
+    async def stop(self) -> None:
+        """Stop the coordinator and the workers, and close the store. Unfinished jobs of a durable store go on later."""
+        await self._stop_work()
+        store, self._store, self._service = self._store, None, None
+        if store is not None:
+            await self._settle_activity(store)
+            if store is not self._given_store:
+                await store.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+    async def _stop_work(self) -> None:
+        coordinator, self.coordinator = self.coordinator, None
+        if coordinator is not None:
+            await coordinator.stop()
+        workers, self.workers = self.workers, []
+        for worker in workers:
+            await worker.stop()
+        sources, self._sources = self._sources, None
+        close = getattr(sources, "close", None)
+        if close is not None:
+            await close()
+
+    async def reconfigure(self, config: CacheConfig) -> None:
+        """Take another configuration. What works is stopped and started anew; jobs that run go on at their checkpoints."""
+        working, store = self.working, self._store
+        self.config = replace(config, store_type=self.config.store_type, etcd_endpoints=self.config.etcd_endpoints)
+        if store is None:
+            return
+        await self._stop_work()
+        self._service = self._new_service()
+        if working:
+            await self._start_work()
+
+    # -- unfinished jobs
+
+    def remember_activity(self) -> None:
+        """Note that jobs may be unfinished, for the case that this process ends without a word."""
+        if self._directory is not None:
+            with contextlib.suppress(OSError):
+                self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+                (self._directory / "active").touch()
+
+    async def _settle_activity(self, store: JobStore) -> None:
+        if self._directory is None or store.shared:
+            return
+        try:
+            unfinished = await store.waiting_count() or await store.running()
+        except StoreUnavailable:
+            return
+        with contextlib.suppress(OSError):
+            if unfinished:
+                self.remember_activity()
+            else:
+                (self._directory / "active").unlink()
+
+
+def _there(part: P | None) -> P:
+    if part is None:
+        raise VcnbError("the cache is not started")
+    return part

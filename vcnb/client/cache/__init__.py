@@ -1,0 +1,1 @@
+"""The dataset cache as people use it: ``cluster.cache`` and the handles of its jobs."""
