@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,15 @@ pytestmark = pytest.mark.integration
 PROGRAM = Path(__file__).with_name("cache_process.py")
 
 
-def start(directory: Path, files: int, seconds: float) -> subprocess.Popen[str]:
+@contextlib.contextmanager
+def started(directory: Path, files: int, seconds: float) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs the job; killed at the end, if it still runs."""
     command = [sys.executable, str(PROGRAM), str(directory), str(files), str(seconds)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -40,13 +48,12 @@ def test_rows_53_54_kill_9_at_random_points(tmp_path: Path) -> None:
     chance = random.Random(7)
     ids = set()
     for _ in range(4):  # the fifth time without progress the job would be given up
-        process = start(tmp_path / "jobs", 120, 0.01)
-        line = process.stdout.readline()  # type: ignore[union-attr]
-        ids.add(line.split()[1])
-        time.sleep(chance.uniform(0.0, 0.35))
-        process.kill()
-        process.communicate()
-    ended = finish(start(tmp_path / "jobs", 120, 0.001))
+        with started(tmp_path / "jobs", 120, 0.01) as process:
+            line = process.stdout.readline()  # type: ignore[union-attr]
+            ids.add(line.split()[1])
+            time.sleep(chance.uniform(0.0, 0.35))
+    with started(tmp_path / "jobs", 120, 0.001) as process:
+        ended = finish(process)
     assert ids == {ended["id"]}
     assert (ended["state"], ended["reason"]) == ("SUCCEEDED", ""), ended
     assert (ended["scanned_files"], ended["loaded_files"], ended["failed_files"]) == (120, 120, 0)
@@ -55,16 +62,17 @@ def test_rows_53_54_kill_9_at_random_points(tmp_path: Path) -> None:
 
 
 def test_row_56_a_second_process_is_refused_and_the_first_unharmed(tmp_path: Path) -> None:
-    first = start(tmp_path / "jobs", 40, 0.02)
-    first.stdout.readline()  # type: ignore[union-attr]
-    with pytest.raises(ClusterBusy, match="another coordinator owns this store") as error:
-        RocksKv(tmp_path / "jobs", VirtualClock())
-    assert error.value.pid == first.pid
-    assert finish(first)["state"] == "SUCCEEDED"
+    with started(tmp_path / "jobs", 40, 0.02) as first:
+        first.stdout.readline()  # type: ignore[union-attr]
+        with pytest.raises(ClusterBusy, match="another coordinator owns this store") as error:
+            RocksKv(tmp_path / "jobs", VirtualClock())
+        assert error.value.pid == first.pid
+        assert finish(first)["state"] == "SUCCEEDED"
 
 
 def test_row_57_two_stores_know_nothing_of_each_other(tmp_path: Path) -> None:
-    assert finish(start(tmp_path / "a", 3, 0))["state"] == "SUCCEEDED"
+    with started(tmp_path / "a", 3, 0) as process:
+        assert finish(process)["state"] == "SUCCEEDED"
 
     async def other() -> None:
         store = JobStore(RocksKv(tmp_path / "b", VirtualClock()))

@@ -15,10 +15,8 @@ from unit.cache_jobs.etcd_server import EtcdServer
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
     if not Path(EtcdServer.PROGRAM).exists():
         pytest.skip(f"NO etcd ({EtcdServer.PROGRAM}): the shared job store is NOT tested here; install etcd-server")
-    server = EtcdServer(tmp_path_factory.mktemp("etcd"))
-    server.start()
-    yield server
-    server.stop()
+    with EtcdServer(tmp_path_factory.mktemp("etcd")) as server:
+        yield server
 
 
 @pytest.fixture

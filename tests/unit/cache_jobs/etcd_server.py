@@ -9,6 +9,7 @@ import subprocess
 import time
 import urllib.request
 from pathlib import Path
+from typing import Self
 
 
 class EtcdServer:
@@ -23,6 +24,17 @@ class EtcdServer:
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self._ports[0]}"
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         peer = f"http://127.0.0.1:{self._ports[1]}"

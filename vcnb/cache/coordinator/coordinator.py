@@ -28,7 +28,7 @@ from vcnb.cache.jobs.record import ACTIVE, Counters, FailedFile, JobRecord, JobS
 from vcnb.cache.jobs.transitions import Move
 from vcnb.cache.metrics import CacheMetrics
 from vcnb.cache.protocol import FailureCode, JobType, Membership, Ring, UnderStores
-from vcnb.cache.stores.jobs import CHUNK, JobStore, record_key
+from vcnb.cache.stores.jobs import CHUNK, JobStore, is_done, record_key
 from vcnb.clock import Clock
 
 __all__ = ["Coordinator"]
@@ -231,6 +231,8 @@ class Coordinator:
 
     async def _claim(self, record: JobRecord) -> None:
         now = self._now_ms()
+        if record.uuid in self.runs:
+            self._forget(self.runs[record.uuid])  # it waits again: somebody has put it back
         claimed = await self._move(transitions.claim(record, self.owner, now))
         if claimed is None:
             self.metrics.count("cachejobs_claims_lost")
@@ -255,13 +257,22 @@ class Coordinator:
             return
         alive = {info.owner for info in await self._store.coordinators()}
         for owner, place in running:
-            if owner in alive or owner == self.owner:
+            mine = owner == self.owner
+            if f"meta/{place}" in self._places if mine else owner in alive:
                 continue
             record = await self._store.at(place)
             if record is None or record.state not in ACTIVE or record.owner != owner:
                 continue
-            if await self._move(transitions.reclaim(record, await self._mark(record))) is not None:
+            if mine:
+                await self._give_back(record)
+            elif await self._move(transitions.reclaim(record, await self._mark(record))) is not None:
                 self.metrics.count("alluxio_scheduler_etcd_reclaim")
+
+    async def _give_back(self, record: JobRecord) -> None:
+        """A job in this coordinator's name that it does not work on: the answer to its claim was lost on the way (T12)."""
+        move = transitions.rerun(record)
+        if move is not None and await self._move(move) is not None:
+            _log.warning("coordinator %s: %s of %s goes back to the queue", self.name, record.type, record.path)
 
     # A job
 
@@ -325,7 +336,22 @@ class Coordinator:
     ) -> JobRecord | None:
         """A move of the owner; while the store does not answer it is tried again, as long as the lease may live."""
         snapshot = run.snapshot() if progress else None
-        return await self._patiently(lambda: self._move(move(run.record), progress=snapshot, failures=failures or ()))
+        wanted = move(run.record)
+        tries = 0
+
+        async def attempt() -> JobRecord | None:
+            nonlocal tries
+            tries += 1
+            moved = await self._move(wanted, progress=snapshot, failures=failures or ())
+            if moved is None and tries > 1:
+                # An earlier try may have been carried out although its answer never came.
+                current = await self._store.by_id(run.record.uuid)
+                if current is not None and is_done(wanted, current):
+                    self._tell(current)
+                    return current
+            return moved
+
+        return await self._patiently(attempt)
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         while True:
@@ -395,8 +421,9 @@ class Coordinator:
     async def _abandon(self, run: JobRun, current: JobRecord | None) -> None:
         if current is not None and current.owner == self.owner and current.state in ACTIVE:
             return  # its own move, of which it has not heard the answer yet
-        if current is not None and current.finished and current.state != JobState.STOPPED:
-            return
+        mine = current is not None and current.epoch == run.record.epoch
+        if current is not None and mine and current.finished and current.state != JobState.STOPPED:
+            return  # likewise: only its owner ends a job so
         self._forget(run)
         if current is not None and current.epoch == run.record.epoch and current.state == JobState.STOPPED:
             await self._settle_stopped(run, current)
@@ -420,14 +447,20 @@ class Coordinator:
 
     async def heartbeat(self) -> None:
         """Renew the lease; one that has ended takes all jobs with it, and a new one is taken."""
-        self._drop_when_expired()
         before = self._clock.time()
-        if self._lease and await self._store.kv.keep_alive(self._lease):
+        if not self._drop_when_expired() and self._lease and await self._store.kv.keep_alive(self._lease):
             self._renewed = before
             self._dispatcher.paused = False
             self._dispatcher.kick()
             return
+        await self._start_over()
+
+    async def _start_over(self) -> None:
+        """A new lease. What is left in the name of the old one is free for all, at once if that can still be said."""
         self._drop_all()
+        lease, self._lease = self._lease, 0
+        if lease:
+            await self._store.kv.revoke(lease)
         await self._join()
 
     def _in_doubt(self) -> bool:
@@ -436,9 +469,12 @@ class Coordinator:
         self._dispatcher.paused = doubt
         return doubt
 
-    def _drop_when_expired(self) -> None:
-        if self._store.shared and self._clock.time() - self._renewed >= self.config.lease:
+    def _drop_when_expired(self) -> bool:
+        """Whether the lease must have ended by this clock; etcd may keep it longer, but the jobs are given up."""
+        expired = self._store.shared and self._clock.time() - self._renewed >= self.config.lease
+        if expired:
             self._drop_all()
+        return expired
 
     def _drop_all(self) -> None:
         for run in list(self.runs.values()):
@@ -467,9 +503,12 @@ class Coordinator:
         self.metrics.count("alluxio_scheduler_job_access_etcd", "transaction")
         self.metrics.observe("alluxio_scheduler_etcd_latency_ms", (self._clock.time() - begun) * 1000)
         if record is not None:
-            for moved in self._moved:
-                moved(record)
+            self._tell(record)
         return record
+
+    def _tell(self, record: JobRecord) -> None:
+        for moved in self._moved:
+            moved(record)
 
     def _now_ms(self) -> int:
         return int(self._clock.time() * 1000)

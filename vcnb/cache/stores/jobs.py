@@ -18,7 +18,7 @@ the row says so, leases, and writes the record with all its keys. Whatever loses
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from heapq import nlargest
 from typing import Final, NamedTuple
 
@@ -41,7 +41,7 @@ from vcnb.cache.protocol import JobType
 from vcnb.cache.stores.kv import ABSENT, PRESENT, Compare, Delete, DeletePrefix, Entry, Kv, Op, Put, Unwatch
 from vcnb.errors import InvalidState, StoreCorrupt
 
-__all__ = ["CHUNK", "CoordinatorInfo", "JobStore", "address", "record_key"]
+__all__ = ["CHUNK", "CoordinatorInfo", "JobStore", "address", "is_done", "record_key"]
 
 CHUNK: Final = 500
 """Failed files in one chunk: with long paths and messages still below etcd's limit of 1.5 MiB for a request."""
@@ -92,10 +92,16 @@ class JobStore:
 
     async def by_id(self, uuid: str) -> JobRecord | None:
         """A job by its uuid, also one that another has replaced; None when it is not known (any more)."""
-        place = await self._place(uuid)
-        entry = await self.kv.get(place) if place is not None else None
-        record = _record(entry) if entry is not None else None
-        return record if record is not None and record.uuid == uuid else None
+        for _ in range(_TRIES):
+            place = await self._place(uuid)
+            if place is None:
+                return None
+            entry = await self.kv.get(place)
+            record = _record(entry) if entry is not None else None
+            if record is not None and record.uuid == uuid:
+                return record
+            # Between the two reads another job has taken its place, and it has gone to the history; or it was removed.
+        return None
 
     async def by_token(self, token: str) -> JobRecord | None:
         """The job that was submitted with this token."""
@@ -103,17 +109,15 @@ class JobStore:
         return await self.by_id(entry.value.decode()) if entry is not None else None
 
     async def waiting(self, limit: int) -> list[JobRecord]:
-        """The oldest of the queue, in order."""
-        keys = await self.kv.scan("waiting/", limit=limit)
-        return await self._read(entry.value.decode() for entry in keys)
+        """The oldest of the queue, in order; what has left the queue while it was read is left out."""
+        return await self._read(await self.kv.scan("waiting/", limit=limit))
 
     async def waiting_count(self) -> int:
         return await self.kv.count("waiting/")
 
     async def owned(self, owner: str, limit: int = 10_000) -> list[JobRecord]:
-        """Every job that ``owner`` runs."""
-        keys = await self.kv.scan(f"running/{owner}/", limit=limit)
-        return await self._read(entry.value.decode() for entry in keys)
+        """Every job that ``owner`` runs; what it has lost while they were read is left out."""
+        return await self._read(await self.kv.scan(f"running/{owner}/", limit=limit))
 
     async def running(self) -> list[tuple[str, str]]:
         """(owner, H) of every job that somebody runs."""
@@ -209,7 +213,7 @@ class JobStore:
                 revision = await self.kv.txn(compares, ops)
             except OutcomeUnknown:
                 seen = await self.by_id(move.after.uuid if move.after is not None else _uuid(move.before))
-                if _is_done(move, seen):
+                if is_done(move, seen):
                     return seen if seen is not None else move.before
                 if seen is not None and (move.before is None or seen.revision != move.before.revision):
                     return None
@@ -253,9 +257,14 @@ class JobStore:
 
     # Inside
 
-    async def _read(self, places: Iterable[str]) -> list[JobRecord]:
-        records = [await self.at(place) for place in places]
-        return [record for record in records if record is not None]
+    async def _read(self, index: Sequence[Entry]) -> list[JobRecord]:
+        """The records that an index names, without those that have moved on since the index was read."""
+        records: list[JobRecord] = []
+        for entry in index:
+            record = await self.at(entry.value.decode())
+            if record is not None and _index(record) == entry.key:
+                records.append(record)
+        return records
 
     async def _pages(self) -> AsyncIterator[list[JobRecord]]:
         for prefix in ("meta/", "hist/"):
@@ -368,7 +377,7 @@ def _uuid(record: JobRecord | None) -> str:
     return record.uuid
 
 
-def _is_done(move: Move, seen: JobRecord | None) -> bool:
+def is_done(move: Move, seen: JobRecord | None) -> bool:
     """Whether the store shows what the move wanted."""
     if move.after is None or seen is None:
         return move.after is None and seen is None
