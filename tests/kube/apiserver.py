@@ -172,6 +172,12 @@ class ApiServer:
         self.stop_server(kill=True)
         self.start_server()
 
+    @property
+    def pids(self) -> dict[str, int]:
+        """The processes that run."""
+        running = {"etcd": self._etcd, "kube-apiserver": self._server}
+        return {name: process.pid for name, process in running.items() if process is not None}
+
     # Talking to it without the code under test
 
     @property

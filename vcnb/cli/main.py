@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from vcnb import __version__
+from vcnb.cli.controller import controller
 from vcnb.cli.crds import crds
 from vcnb.cli.flow import flow, template
 from vcnb.cli.job import job
@@ -27,5 +28,21 @@ def main(cluster: str | None) -> None:
     """Gang-scheduled Volcano Jobs on an embedded cluster: the same objects and verbs as vcctl and kubectl."""
 
 
-for command in (apply, get, describe, delete, validate, logs, job, flow, template, queue, pod, status, metrics, crds):
+for command in (
+    apply,
+    get,
+    describe,
+    delete,
+    validate,
+    logs,
+    job,
+    flow,
+    template,
+    queue,
+    pod,
+    status,
+    metrics,
+    crds,
+    controller,
+):
     main.add_command(command)
