@@ -109,7 +109,8 @@ def _queries(ref: Ref, verbose: bool) -> list[dict[str, str]]:
     if not ref.id:
         return []
     target = ref.id if ref.id.startswith("job-") else f"job-{ref.id}"
-    return [{"id": ref.id}, {"target": target, "fileList": "true" if verbose else "false"}]
+    named, targeted = {"id": ref.id}, {"target": target, "fileList": "true" if verbose else "false"}
+    return [targeted, named] if verbose else [named, targeted]
 
 
 def _results(answer: Answer) -> list[Report]:

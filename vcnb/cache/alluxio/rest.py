@@ -102,6 +102,8 @@ class Rest:
             self._session = aiohttp.ClientSession(
                 headers=self._headers, connector=connector, timeout=aiohttp.ClientTimeout(total=None)
             )
+            # A GET may submit a job (a worker's /v1/load), so aiohttp must not repeat one that got no answer.
+            self._session._retry_connection = False  # noqa: SLF001 - it has no public switch
         return self._session
 
     async def close(self) -> None:
