@@ -61,15 +61,23 @@ async def serve(process: ControllerProcess, address: Address, token: str = "") -
     from aiohttp import web
 
     token = token or secrets.token_urlsafe(24)
-    app = web.Application(handler_args={"access_log": None})
-    app.router.add_get("/healthz", lambda _request: _said(process.healthy, process))
-    app.router.add_get("/livez", lambda _request: _said(process.healthy, process))
-    app.router.add_get("/readyz", lambda _request: _said(process.ready, process))
-    app.router.add_get("/metrics", lambda request: _numbers(process, request, token))
-    runner = web.AppRunner(app, access_log=None)
+    app = web.Application()
+
+    async def healthy(_request: web.Request) -> web.Response:
+        return _said(process.healthy, process)
+
+    async def ready(_request: web.Request) -> web.Response:
+        return _said(process.ready, process)
+
+    async def numbers(request: web.Request) -> web.Response:
+        return _numbers(process, request, token)
+
+    for path, handler in (("/healthz", healthy), ("/livez", healthy), ("/readyz", ready), ("/metrics", numbers)):
+        app.router.add_get(path, handler)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, address.host or None, address.port, shutdown_timeout=1.0)
+        site = web.TCPSite(runner, address.host or None, address.port)
         try:
             await site.start()
         except OSError as error:
@@ -84,14 +92,14 @@ async def serve(process: ControllerProcess, address: Address, token: str = "") -
         await runner.cleanup()
 
 
-async def _said(well: bool, process: ControllerProcess) -> web.Response:
+def _said(well: bool, process: ControllerProcess) -> web.Response:
     from aiohttp import web
 
     text = f"{'ok' if well else 'not ok'}: {process.stage}\n"
     return web.Response(text=text, status=200 if well else 503)
 
 
-async def _numbers(process: ControllerProcess, request: web.Request, token: str) -> web.Response:
+def _numbers(process: ControllerProcess, request: web.Request, token: str) -> web.Response:
     from aiohttp import web
 
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
