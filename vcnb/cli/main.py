@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from vcnb import __version__
+from vcnb.cli.cache import cache
 from vcnb.cli.controller import controller
 from vcnb.cli.crds import crds
 from vcnb.cli.flow import flow, template
@@ -44,5 +45,6 @@ for command in (
     metrics,
     crds,
     controller,
+    cache,
 ):
     main.add_command(command)

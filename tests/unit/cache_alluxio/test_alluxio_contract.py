@@ -82,8 +82,8 @@ def test_progress_in_every_state(name, state):
     server.states[key(name)] = [state]
 
     async def story(access, _):
-        id = (await access.submit(load())).facts.id
-        return await access.facts(id), await access.progress(id)
+        job = (await access.submit(load())).facts.id
+        return await access.facts(job), await access.progress(job)
 
     facts, progress = talk(server, story)
 
@@ -97,8 +97,8 @@ def test_progress_in_every_state(name, state):
 @every_generation
 def test_a_job_is_stopped_once(name):
     async def story(access, _):
-        id = (await access.submit(load())).facts.id
-        return await access.stop(id), await access.stop(id)
+        job = (await access.submit(load())).facts.id
+        return await access.stop(job), await access.stop(job)
 
     assert talk(SERVERS[name](), story) == (True, False)
 
@@ -151,8 +151,8 @@ def test_missing_and_unknown_members_are_tolerated_and_kept():
     server.fail = sparse
 
     async def story(access, _):
-        id = (await access.submit(load())).facts.id
-        return await access.facts(id), await access.progress(id)
+        job = (await access.submit(load())).facts.id
+        return await access.facts(job), await access.progress(job)
 
     facts, progress = talk(server, story)
 
@@ -201,7 +201,7 @@ def test_an_error_page_is_said_in_words(name):
 
     async def story(access, _):
         await access.generation()
-        server.fail = lambda request: web.Response(status=500, text=HTML, content_type="text/html")
+        server.fail = lambda _: web.Response(status=500, text=HTML, content_type="text/html")
         with pytest.raises(AlluxioError, match="500: 500 Internal error") as error:
             await access.submit(load())
         return error.value
@@ -266,10 +266,10 @@ def test_progress_of_the_master_is_a_get_with_a_body():
     server = MasterV1Server()
 
     async def story(access, _):
-        id = (await access.submit(load())).facts.id
+        job = (await access.submit(load())).facts.id
         server.asked.clear()
         server.headers.clear()
-        await access.failures(id)
+        await access.failures(job)
 
     talk(server, story)
 
@@ -397,8 +397,8 @@ def test_wait_asks_ever_less_often(name):
     server.states[key(name)] = ["RUNNING"] * 7 + ["SUCCEEDED"]
 
     async def story(access, clock):
-        id = (await access.submit(load())).facts.id
-        await access.wait(id)
+        job = (await access.submit(load())).facts.id
+        await access.wait(job)
         return clock.slept
 
     slept = talk(server, story)
@@ -413,10 +413,10 @@ def test_wait_raises_at_failed_with_the_number_of_files(name):
     server.states[key(name)] = ["RUNNING", "FAILED"]
 
     async def story(access, _):
-        id = (await access.submit(load())).facts.id
+        job = (await access.submit(load())).facts.id
         with pytest.raises(CacheJobFailed) as error:
-            await access.wait(id)
-        assert (await access.wait(id, check=False)).state is CacheJobState.FAILED
+            await access.wait(job)
+        assert (await access.wait(job, check=False)).state is CacheJobState.FAILED
         return error.value
 
     error = talk(server, story)
@@ -432,13 +432,13 @@ def test_wait_ends_at_stopped_and_at_its_time_out(name):
     running = SERVERS[name]()
 
     async def stopped(access, _):
-        id = (await access.submit(load())).facts.id
-        return (await access.wait(id, check=False)).state
+        job = (await access.submit(load())).facts.id
+        return (await access.wait(job, check=False)).state
 
     async def too_long(access, clock):
-        id = (await access.submit(load())).facts.id
+        job = (await access.submit(load())).facts.id
         with pytest.raises(WaitTimeout, match="it goes on"):
-            await access.wait(id, timeout=5)
+            await access.wait(job, timeout=5)
         return sum(clock.slept)
 
     assert talk(server, stopped) is CacheJobState.STOPPED
@@ -453,8 +453,8 @@ def test_failed_files_are_told_where_the_report_names_them():
     newest.states[PATH] = ["FAILED"]
 
     async def story(access, _):
-        id = (await access.submit(load())).facts.id
-        return [(file.path, file.reason) for file in await access.failures(id)]
+        job = (await access.submit(load())).facts.id
+        return [(file.path, file.reason) for file in await access.failures(job)]
 
     assert talk(worker, story) == [("s3://b/d/x", "WORKER_RPC_FAILED")]
     assert talk(newest, story) == [("s3://b/x", "FAILED"), ("s3://b/y", "FAILED")]
@@ -517,7 +517,7 @@ def test_nothing_at_the_address_is_one_clear_error():
 
 def test_something_else_at_the_address_is_one_clear_error():
     server = LoadV1Server()
-    server.fail = lambda request: web.Response(status=404, text="nginx")
+    server.fail = lambda _: web.Response(status=404, text="nginx")
 
     async def story(access, _):
         with pytest.raises(AlluxioError, match="none of Alluxio's REST calls"):
