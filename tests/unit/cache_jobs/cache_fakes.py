@@ -270,6 +270,7 @@ class FakeWorker:
         )
 
     async def status(self) -> WorkerStatus:
+        self._check_alive()
         return WorkerStatus(self.capacity, sum(self.sizes.values()), 0, self.evicted)
 
     async def stop(self) -> None:

@@ -120,8 +120,8 @@ class MemoryKv:
             if op.key not in self._entries:
                 bisect.insort(self._keys, op.key)
             self._entries[op.key] = Entry(op.key, op.value, self._revision)
-            if op.lease:
-                self._leases[op.lease].keys.add(op.key)
+            for number, lease in self._leases.items():
+                (lease.keys.add if number == op.lease else lease.keys.discard)(op.key)
             return [op.key]
         if isinstance(op, Delete):
             return [op.key] if self._remove(op.key) else []
