@@ -57,7 +57,7 @@ def translation(error: Exception, what: str) -> Exception:
     if isinstance(error, _PLAIN):
         return error
     message = f"{what}: {error}" if str(error) else f"{what}: {type(error).__name__}"
-    status = _status(error) or _status(error.__cause__)
+    status = _status(error) or _answered(error.__cause__)
     if status:
         return of_status(status, message)
     kind = type(error)
@@ -70,19 +70,22 @@ def translation(error: Exception, what: str) -> Exception:
     return error
 
 
-def _status(error: BaseException | None) -> int:
+def _status(error: BaseException) -> int:
     """The HTTP status that an exception carries, wherever its library puts it; 0 for none."""
-    if error is None:
-        return 0
     for name in ("status", "status_code", "code"):
         value = getattr(error, name, None)
         if isinstance(value, int) and 400 <= value < 600:
             return value
+    return _answered(error)
+
+
+def _answered(error: BaseException | None) -> int:
+    """The status of the answer that an exception holds; s3fs hides boto's exception as the cause of its own."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):
         value = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return value if isinstance(value, int) and value >= 400 else 0
-    value = getattr(response, "status_code", 0)
+    else:
+        value = getattr(response, "status_code", 0)
     return value if isinstance(value, int) and value >= 400 else 0
 
 

@@ -143,9 +143,12 @@ class HttpStore(FsspecStore):
                 return _version(answer.headers, int(answer.headers["Content-Length"]))
             if answer.status not in _NO_HEAD:
                 _raise_for(answer, path)
-        async with self._request("GET", path, headers={"Range": "bytes=0-0"}) as answer:
-            if answer.status == 416:
-                return _version(answer.headers, _total(answer.headers) or 0)
+        return await self._version_by_get(path, {"Range": "bytes=0-0"})
+
+    async def _version_by_get(self, path: str, headers: Mapping[str, str]) -> Version:
+        async with self._request("GET", path, headers=headers) as answer:
+            if answer.status == 416 and headers:  # an empty file has no first byte
+                return await self._version_by_get(path, {})
             _raise_for(answer, path)
             total = _total(answer.headers)
             if total is None and answer.status == 200:
