@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -71,6 +72,11 @@ class CacheConfig:
     etcd_endpoints: str = _property("alluxio.etcd.endpoints", "")
     job_etcd_endpoints: str = _property(f"{_SCHEDULER}.load.job.etcd.endpoints", "")
     retry_capacity: int = _property("alluxio.master.dora.load.job.retry.dlq.capacity", 1_000_000)
+    worker_failure_detection_timeout: float = _property("alluxio.worker.failure.detection.timeout", 120.0)
+    virtual_nodes: int = _property(
+        "alluxio.user.worker.selection.policy.consistent.hash.virtual.node.count.per.worker", 2000
+    )
+    dynamic_ring: bool = _property("alluxio.user.dynamic.consistent.hash.ring.enabled", True)
     failure_count: int = _property("alluxio.master.dora.load.job.total.failure.count.threshold", -1)
     failure_ratio: float = _property("alluxio.master.dora.load.job.total.failure.ratio.threshold", 1.0)
     quotas: Mapping[str, int] = field(default_factory=dict)
@@ -100,7 +106,9 @@ class CacheConfig:
         problems = []
         for name, value in properties.items():
             if name not in known:
-                problems.append(Problem(name, None, "is not a property of the Job Service"))
+                near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                problems.append(Problem(name, None, f"is not a property of the Job Service{hint}"))
                 continue
             item = known[name]
             try:
@@ -121,8 +129,16 @@ def _read(name: str, default: Any, text: str) -> Any:
         return parse_size(text)
     if isinstance(default, str):
         return text
+    if isinstance(default, bool):
+        return _read_bool(text)
     if name == "failure_ratio":
         return float(text)
     if isinstance(default, float):
         return parse_duration(text)
     return int(text)
+
+
+def _read_bool(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"
