@@ -34,6 +34,7 @@ from vcnb.errors import VcnbError
 if TYPE_CHECKING:
     from vcnb.cache.coordinator.coordinator import Coordinator
     from vcnb.cache.ring import LiveRing
+    from vcnb.cache.sources import Sources
 
 P = TypeVar("P")
 
@@ -119,6 +120,7 @@ class EmbeddedCache:
         self._given_store = job_store
         self._store: JobStore | None = None
         self._service: CacheService | None = None
+        self._opened: Sources | None = None
         self._sources: UnderStores | None = None
         self._members: LocalMembers | None = None
         self._ring: LiveRing | None = None
@@ -202,8 +204,8 @@ class EmbeddedCache:
         from vcnb.cache.sources import Sources
 
         self.remember_activity()
-        stores = SealedStores(Sources(self.config), self.seal)
-        self._sources = stores
+        self._opened = Sources(self.config)
+        self._sources = stores = SealedStores(self._opened, self.seal)
         self.workers = await self._new_workers(stores)
         self._members = LocalMembers(self.workers)
         ring = LiveRing(self._members)
@@ -253,6 +255,13 @@ class EmbeddedCache:
             ) from None
         return root
 
+    def indexes(self) -> Path:
+        """Where lists of paths are kept for jobs that were given them: with the cluster, or for this process."""
+        if self._directory is not None:
+            return self._directory / "indexes"
+        self._scratch = self._scratch or tempfile.TemporaryDirectory(prefix="vcnb-cache-")
+        return Path(self._scratch.name) / "indexes"
+
     def _room(self, root: Path) -> int:
         if self._capacity is not None:
             return self._capacity
@@ -277,10 +286,12 @@ class EmbeddedCache:
         workers, self.workers = self.workers, []
         for worker in workers:
             await worker.stop()
-        sources, self._sources = self._sources, None
-        close = getattr(sources, "close", None)
-        if close is not None:
-            await close()
+        ring, self._ring = self._ring, None
+        if ring is not None:
+            ring.close()
+        sources, self._opened, self._sources = self._opened, None, None
+        if sources is not None:
+            await sources.close()
 
     async def reconfigure(self, config: CacheConfig) -> None:
         """Take another configuration. What works is stopped and started anew; jobs that run go on at their checkpoints."""

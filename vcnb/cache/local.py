@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from vcnb.cache.api import CacheJobState, CacheProgress, JobFacts, Requeued, Submission
-from vcnb.cache.jobs.record import Counters, FailedFile, JobRecord
+from vcnb.cache.jobs.record import Counters, FailedFile, JobOptions, JobRecord, JobState
 from vcnb.cache.jobs.request import Request
 from vcnb.cache.paths import source_url
 from vcnb.cache.protocol import JobType
@@ -90,7 +90,7 @@ def facts_of(record: JobRecord) -> JobFacts:
         ended=_seconds(record.end_ms),
         reason=record.reason,
         message=record.message,
-        options=record.options.public(),
+        options=_set(record.options),
         warnings=record.warnings,
     )
 
@@ -106,11 +106,28 @@ def progress_of(report: ProgressReport) -> CacheProgress:
         elapsed=report.elapsed,
         average_throughput=report.average_throughput,
         current_throughput=report.current_throughput,
-        percent=report.percent,
+        percent=_percent(report),
         eta=report.eta,
         warnings=report.warnings,
         quota=report.quota,
     )
+
+
+def _set(options: JobOptions) -> dict[str, Any]:
+    """The options that differ from their defaults, without secrets."""
+    defaults = JobOptions()
+    return {name: value for name, value in options.public().items() if value != getattr(defaults, name)}
+
+
+def _percent(report: ProgressReport) -> float | None:
+    """What failed is not on its way to anywhere: it does not count for a job that ended FAILED."""
+    counters = report.counters
+    if report.state != JobState.FAILED or report.percent is None or not counters.failed_files:
+        return report.percent
+    done, total = counters.done_bytes - counters.failed_bytes, counters.total_bytes
+    if not total:
+        done, total = counters.done_files - counters.failed_files, counters.scanned_files
+    return min(99.9, 100.0 * done / total) if total else 0.0
 
 
 def _seconds(milliseconds: int) -> float | None:

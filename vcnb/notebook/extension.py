@@ -6,7 +6,7 @@ from typing import Any
 
 __all__ = ["load", "unload"]
 
-_MAGICS = {"line": ("vcjob", "jobflow", "vcnb"), "cell": ("vcjob", "jobflow", "jobnode")}
+_MAGICS = {"line": ("vcjob", "jobflow", "cache", "vcnb"), "cell": ("vcjob", "jobflow", "jobnode")}
 
 
 def load(shell: Any) -> None:

@@ -1,4 +1,4 @@
-"""The magics ``%%vcjob``, ``%%jobflow``, ``%%jobnode``, ``%vcjob``, ``%jobflow`` and ``%vcnb``.
+"""The magics ``%%vcjob``, ``%%jobflow``, ``%%jobnode``, ``%vcjob``, ``%jobflow``, ``%cache`` and ``%vcnb``.
 
 Each verb is a small function; the parser says what it takes.
 """
@@ -12,7 +12,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, no_var_expand
 
 from vcnb.errors import VcnbError
-from vcnb.notebook import flows, flowverbs, jobs, settings
+from vcnb.notebook import cache, flows, flowverbs, jobs, settings
 from vcnb.notebook.arguments import Help, split
 from vcnb.notebook.silence import ends_silently, silence
 
@@ -78,6 +78,25 @@ class VcnbMagics(Magics):
         print("Python, or bash with a first line #!/bin/bash")
         """
         self._guarded(lambda words: flows.keep_cell(words, cell), line)
+
+    @no_var_expand
+    @line_magic
+    def cache(self, line: str) -> Any:
+        """Load datasets into the cache, free, copy and move them: Alluxio's commands and option names.
+
+        %cache load s3://bucket/data/ --replicas 2 --skip-if-exists
+        %cache load --path /data/set --verify --out job
+        %cache free s3://bucket/data/
+        %cache copy|move SRC DST [--check-content] [--overwrite]
+
+        %cache list [--job-type LOAD] [--job-state RUNNING]
+        %cache progress PATH [--type load|free|copy|move] [--file-status FAILURE] [--format TEXT|JSON]
+        %cache stop PATH                  %cache rerun --path PATH | --coordinator HOST
+        %cache coverage PATH              %cache config [PROPERTY=VALUE ...]
+
+        `%cache VERB -h` shows all options. {expr} and $name in the line are replaced from your variables.
+        """
+        return self._dispatch("cache", line, cache.VERBS)
 
     @no_var_expand
     @line_magic

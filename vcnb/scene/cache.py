@@ -81,13 +81,13 @@ def bytes_words(amount: float) -> str:
 
 def progress_words(progress: CacheProgress) -> str:
     """One line: ``6 of 10 files, 18.0 MiB of 30.0 MiB (60.0%), 12.1 MiB/s, 1.0s left, 1 failed``."""
-    files, size = f"{progress.done_files:,}", bytes_words(progress.done_bytes)
+    size = bytes_words(progress.done_bytes)
     if progress.total_known:
-        files += f" of {progress.scanned_files:,}"
+        files = f"{progress.done_files:,} of {progress.scanned_files:,} files"
         size += f" of {bytes_words(progress.total_bytes)}"
     else:
-        files += f" of {progress.scanned_files:,} found so far"
-    parts = [f"{files} files", size + (f" ({progress.percent:.1f}%)" if progress.percent is not None else "")]
+        files = f"{progress.done_files:,} files done, {progress.scanned_files:,} found so far"
+    parts = [files, size + (f" ({progress.percent:.1f}%)" if progress.percent is not None else "")]
     parts += _speed(progress)
     for name, count in (("failed", progress.failed_files), ("skipped", progress.skipped_files)):
         if count:
@@ -139,7 +139,8 @@ def _remarks(snapshot: CacheSnapshot) -> list[str]:
     said = []
     if facts.reason or facts.message:
         said.append(": ".join(part for part in (facts.reason, facts.message) if part))
-    said += [f"warning: {words}" for words in dict.fromkeys((*facts.warnings, *progress.warnings))]
+    told = dict.fromkeys((*facts.warnings, *progress.warnings))
+    said += [f"warning: {words}" for words in told if words != facts.message]
     if progress.evicted_bytes:
         said.append(f"{bytes_words(progress.evicted_bytes)} of other cached data had to go to make room")
     if progress.quota is not None:
@@ -244,7 +245,7 @@ def _spark(rates: Sequence[tuple[float, float]]) -> str:
 def _numbers(snapshot: CacheSnapshot) -> str:
     progress, done = snapshot.progress, snapshot.done
     rows = [
-        ("found", f"{progress.scanned_files:,}", bytes_words(progress.total_bytes)),
+        ("found", f"{progress.scanned_files:,}", bytes_words(progress.total_bytes) if progress.total_bytes else ""),
         (done, f"{progress.loaded_files:,}", bytes_words(progress.loaded_bytes)),
         ("skipped", f"{progress.skipped_files:,}", bytes_words(progress.skipped_bytes)),
         ("failed", f"{progress.failed_files:,}", bytes_words(progress.failed_bytes)),

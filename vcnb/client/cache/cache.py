@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -243,8 +242,11 @@ class Cache:
             raise InvalidObject(
                 [Problem("path", None, what or "is an empty list; name at least one path")], "the cache job"
             )
-        place: Path | None = self._host.directory
-        return write_index((place or Path(tempfile.gettempdir()) / f"vcnb-{os.getuid()}") / "indexes", lines)
+        if self._host.embedded is None:
+            raise InvalidState(
+                "a real Alluxio takes one path, or an index file that it can read itself: index_file=..."
+            )
+        return write_index(self._host.embedded.indexes(), lines)
 
     async def _again(self, handle: CacheHandle) -> CacheHandle:
         """Submit a job again with its own options, skipping what is there."""

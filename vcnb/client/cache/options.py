@@ -78,10 +78,10 @@ def _read(name: str, value: Any) -> Any:
     if name == "bandwidth":
         return _bandwidth(value)
     if name in _WHOLE:
-        if isinstance(value, bool) or int(value) != float(value):
-            raise ValueError(f"must be a whole number, not {value!r}")
-        return int(value)
+        return _whole(value)
     if name in _SHARES:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"is a share between 0 and 1, not {value!r}")
         return float(value)
     if name in _TEXTS:
         return os.fspath(value) if name == "index_file" else str(value)
@@ -92,6 +92,15 @@ def _read(name: str, value: Any) -> Any:
     if not isinstance(value, bool):
         raise TypeError(f"is True or False, not {value!r}")
     return value
+
+
+def _whole(value: Any) -> int:
+    try:
+        if not isinstance(value, bool) and int(value) == float(value):
+            return int(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"must be a whole number, not {value!r}")
 
 
 def _bandwidth(value: Any) -> int:
