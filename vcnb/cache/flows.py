@@ -6,20 +6,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from vcnb.cache.config import parse_size
+from vcnb.cache.jobs.options import job_options
 from vcnb.cache.jobs.record import JobOptions
 from vcnb.cache.jobs.request import Request
 from vcnb.cache.paths import source_url
 from vcnb.cache.protocol import JobType
 from vcnb.cache.service import CacheService
 from vcnb.controllers.flow.cachejobs import CacheJobState, CachePhase, CacheRequest, FailedFile
-from vcnb.errors import InvalidObject, NotFound, Problem
+from vcnb.errors import NotFound
 
 __all__ = ["FlowCacheJobs"]
 
 _SHOWN: Final = 100
 _PLACES: Final = ("path", "src", "dst")
-_ALIASES: Final = {"file_filter_regx": "file_filter", "file_filter_regex": "file_filter"}
 
 
 class FlowCacheJobs:
@@ -29,8 +28,9 @@ class FlowCacheJobs:
         self._service = service
 
     async def submit(self, request: CacheRequest) -> str:
-        places, options = _options(request.options)
-        asked = Request(JobType(request.action.upper()), **places, options=options, token=request.token, escape=True)
+        kind = JobType(request.action.upper())
+        places, options = _options(kind, request.options)
+        asked = Request(kind, **places, options=options, token=request.token, escape=True)
         return (await self._service.submit(asked)).id
 
     async def observe(self, id: str) -> CacheJobState | None:
@@ -58,20 +58,16 @@ class FlowCacheJobs:
             return
 
 
-def _options(given: Mapping[str, Any]) -> tuple[dict[str, str], JobOptions]:
+def _options(type: JobType, given: Mapping[str, Any]) -> tuple[dict[str, str], JobOptions]:
     """The options of a node (``batchSize``) as those of a job (``batch_size``). Raises InvalidObject for unknown ones."""
     places: dict[str, str] = {}
     options: dict[str, Any] = {}
-    problems = []
     for name, value in given.items():
         snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-        snake = _ALIASES.get(snake, snake)
         if snake in _PLACES:
             places[snake] = source_url(value, name)
-        elif snake not in JobOptions.__struct_fields__:
-            problems.append(Problem(name, None, "is not an option of a cache job"))
-        elif value is not None:
-            options[snake] = parse_size(value) if snake == "bandwidth" and isinstance(value, str) else value
-    if problems:
-        raise InvalidObject(problems, "the cache job of a flow")
-    return places, JobOptions(**options)
+        elif snake == "index_file" and value is not None:
+            options[snake] = source_url(value, name)
+        else:
+            options[snake] = value
+    return places, job_options(type, options)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from IPython.core.error import UsageError
 
-from vcnb.client.cache.options import job_options
+from vcnb.cache.jobs.options import job_options
 from vcnb.errors import InvalidObject, NotFound, Problem, WaitTimeout
 from vcnb.notebook.arguments import Parser, add_quietness, key_values
 from vcnb.notebook.current import current

@@ -2,8 +2,8 @@
 
 import pytest
 
+from vcnb.cache.jobs.options import job_options, write_index
 from vcnb.cache.protocol import JobType
-from vcnb.client.cache.options import job_options, write_index
 from vcnb.client.cache.place import capacity_of, parse_cache_url
 from vcnb.client.url import parse_url
 from vcnb.errors import InvalidObject, VcnbError

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from vcnb.cache.api import CacheJobState, CacheProgress, JobAccess, JobFacts, Requeued
+from vcnb.cache.jobs.options import is_list, job_options, write_index
 from vcnb.cache.jobs.request import Request
 from vcnb.cache.protocol import JobType
 from vcnb.client.bridge import Bridge, twins
 from vcnb.client.cache.config import Config
 from vcnb.client.cache.coverage import coverage
 from vcnb.client.cache.handle import CacheHandle
-from vcnb.client.cache.options import is_list, job_options, write_index
 from vcnb.client.cache.ring import RingView
 from vcnb.errors import InvalidObject, InvalidState, NotFound, Problem
 
