@@ -6,6 +6,7 @@ import click
 
 from vcnb import __version__
 from vcnb.cli.cache import cache
+from vcnb.cli.cacheservers import coordinator, worker
 from vcnb.cli.controller import controller
 from vcnb.cli.crds import crds
 from vcnb.cli.flow import flow, template
@@ -46,5 +47,7 @@ for command in (
     crds,
     controller,
     cache,
+    coordinator,
+    worker,
 ):
     main.add_command(command)
