@@ -5,37 +5,37 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, cast, overload
 
 from vcnb.client.applying import with_last_applied
+from vcnb.client.backend import Backend, LogReader, Reader
 from vcnb.client.bridge import Bridge, twins
 from vcnb.client.changes import Changes
 from vcnb.client.collection import Collection
 from vcnb.client.documents import Checked, Source, check_all, read
-from vcnb.client.engine import Engine
 from vcnb.client.flow import FlowHandle
 from vcnb.client.flows.submission import has_flow, submit_flows
 from vcnb.client.functions.attention import Attention
 from vcnb.client.functions.handles import job_handle
 from vcnb.client.handles import Handle, PodHandle, QueueHandle
 from vcnb.client.job import JobHandle
-from vcnb.client.logs import Logs
 from vcnb.client.url import Target
-from vcnb.errors import AlreadyExists, Problem, VcnbError
+from vcnb.errors import AlreadyExists, Forbidden, Problem, VcnbError
 from vcnb.resources import kinds
 from vcnb.resources.kinds import Kind, find_kind, kind_of
-from vcnb.store.memory import MemoryStore
-from vcnb.store.protocol import Obj
+from vcnb.store.protocol import Obj, ObjectStore
 
 if TYPE_CHECKING:
     from vcnb.client.cache.cache import Cache
+    from vcnb.client.engine import Engine
     from vcnb.client.functions.function import RemoteFunction
     from vcnb.client.functions.notebook import NotebookHandle
     from vcnb.client.functions.sweep import Grid, Sweep
     from vcnb.client.metrics import Metrics
     from vcnb.client.status import ClusterStatus
+    from vcnb.resources.manifest import Document
     from vcnb.testing.simulator import Simulator
 
 __all__ = ["Cluster"]
@@ -45,14 +45,14 @@ R = TypeVar("R")
 
 
 class Cluster:
-    """An embedded cluster in this process. Made by ``vcnb.connect``; a context manager that closes it.
+    """An embedded cluster in this process, or a Kubernetes cluster. Made by ``vcnb.connect``; a context manager that closes it.
 
     Every blocking method ``x()`` has an awaitable twin ``x_async()``. None of them touches the caller's event loop.
     """
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._engine = Engine(target)
+        self._engine: Backend = _backend(target)
         self._bridge = Bridge(f"vcnb-{target.name or target.scheme}", settle=target.options.clock == "virtual")
         try:
             self._bridge.run(self._engine.start())
@@ -65,7 +65,7 @@ class Cluster:
         self._attention = Attention(self)
         if self.simulated:
             _ = self.simulator
-        self._logs = Logs(self._engine)
+        self._logs: LogReader = self._engine.logs
         self._views: set[Any] = set()
         atexit.register(self.close)  # also keeps it, and so its pods, when nobody has a name for it any more
 
@@ -79,17 +79,29 @@ class Cluster:
         """
         if has_flow(source):
             return await submit_flows(self, source, namespace)
-        checked = check_all(read(source), self._store, namespace)
+        checked = await self._check(read(source), namespace)
         for item in checked:
-            self._refuse_existing(item)
+            await self._refuse_existing(item)
+        await self._engine.submitting(checked)
         handles = [self._handle(await self._store.create(item.object), item.warnings) for item in checked]
         for handle in handles:
             self._attention.submitted(handle)
         return handles[0] if len(handles) == 1 else handles
 
-    def _refuse_existing(self, item: Checked) -> None:
+    async def _check(
+        self, documents: Sequence[Document], namespace: str | None, *, replace: bool = False
+    ) -> list[Checked]:
+        """Admission of all documents (see ``check_all``), and whether this cluster can keep them as they are."""
+        known = await self._engine.known(documents, namespace or self.namespace)
+        return check_all(documents, known, namespace, default=self.namespace, vet=self._engine.vet, replace=replace)
+
+    async def _refuse_existing(self, item: Checked) -> None:
         kind, meta = kind_of(item.object), item.object["metadata"]
-        if "name" in meta and self._store.peek(kind, meta["name"], meta.get("namespace", "")) is not None:
+        with contextlib.suppress(Forbidden):  # who may create and not read is told by the server
+            await self._refuse_name(kind, meta)
+
+    async def _refuse_name(self, kind: Kind, meta: Mapping[str, Any]) -> None:
+        if "name" in meta and await self._reader.find(kind, meta["name"], meta.get("namespace", "")) is not None:
             raise AlreadyExists(
                 f"{kind.singular} {meta['name']!r} exists already; choose another name, delete it first, "
                 "or change it with cluster.apply(...)"
@@ -102,7 +114,8 @@ class Cluster:
         Conflict for a stale resourceVersion.
         """
         documents = read(source)
-        checked = check_all(documents, self._store, namespace, replace=True)
+        checked = await self._check(documents, namespace, replace=True)
+        await self._engine.submitting(checked)
         handles: list[Handle] = []
         for document, item in zip(documents, checked, strict=True):
             if item.old is None:
@@ -116,8 +129,12 @@ class Cluster:
         return handles
 
     async def _validate(self, source: Source, namespace: str | None = None) -> list[Problem]:
-        """Admission only: nothing is stored. Returns warnings; raises InvalidObject with ``.errors``."""
-        checked = check_all(read(source), self._store, namespace, replace=True)
+        """Admission only: nothing is stored. Returns warnings; raises InvalidObject with ``.errors``.
+
+        A Kubernetes cluster is asked, too: what its webhooks and quotas refuse is refused here.
+        """
+        checked = await self._check(read(source), namespace, replace=True)
+        await self._engine.rehearse(checked)
         return [warning for item in checked for warning in item.warnings]
 
     submit, submit_async = twins(_submit)
@@ -315,13 +332,13 @@ class Cluster:
             raise VcnbError('this cluster runs real pods; connect to "memory://?runtime=simulated&clock=virtual"')
         from vcnb.testing.simulator import Simulator
 
-        return Simulator(self._engine, self._bridge)
+        return Simulator(cast("Engine", self._engine), self._bridge)
 
     async def _status(self) -> ClusterStatus:
         """What this cluster is and how it does: runtime, node, jobs by phase, and what the user should know."""
         from vcnb.client.status import cluster_status
 
-        return cluster_status(self._engine, self.url)
+        return await cluster_status(self._engine, self.url)
 
     status, status_async = twins(_status)
 
@@ -350,40 +367,39 @@ class Cluster:
         return self._engine.clock.time()
 
     @property
-    def _store(self) -> MemoryStore:
+    def namespace(self) -> str:
+        """The namespace of whatever names none: ``default``, on Kubernetes that of the context."""
+        return self._engine.namespace
+
+    @property
+    def _store(self) -> ObjectStore:
         return self._engine.store
 
-    def _facts(self, group: Obj | None) -> list[Any]:
-        scheduler = self._engine.scheduler
-        if scheduler is None or group is None:
-            return []
-        meta = group["metadata"]
-        return list(scheduler.explain(meta.get("namespace", ""), meta["name"]))
-
-    def _story(self, obj: Obj) -> list[Any]:
-        plane = self._engine.plane
-        return list(plane.story(obj)) if plane is not None else []
+    @property
+    def _reader(self) -> Reader:
+        return self._engine.reader
 
     async def _until_collected(self, job: Obj) -> None:
         """Wait until nothing of a deleted job is left: its pods (and so their processes) included."""
-        uid = job["metadata"]["uid"]
-        async with self._changes.follow(kinds.JOB, uid) as jobs:
-            while self._store.peek(kinds.JOB, job["metadata"]["name"], job["metadata"]["namespace"]) is not None:
-                if await jobs.next() is None:
-                    break
+        uid, namespace = job["metadata"]["uid"], job["metadata"]["namespace"]
+        await self._until_gone(kinds.JOB, job)
         await self._bridge.loop.idle()  # a sync that was under way has made its last pods
-        while owned := self._owned(kinds.POD, uid):
-            pod = owned[0]
-            async with self._changes.follow(kinds.POD, pod["metadata"]["uid"]) as states:
-                while self._store.peek(kinds.POD, pod["metadata"]["name"], pod["metadata"]["namespace"]) is not None:
-                    if await states.next() is None:
-                        break
+        while owned := await self._owned(kinds.POD, uid, namespace):
+            await self._until_gone(kinds.POD, owned[0])
             await self._bridge.loop.idle()
 
-    def _owned(self, kind: Kind, uid: str) -> list[Obj]:
+    async def _until_gone(self, kind: Kind, obj: Obj) -> None:
+        """Wait until this very object is not there any more."""
+        meta = obj["metadata"]
+        async with self._changes.follow(kind, meta["uid"], meta["namespace"]) as states:
+            while (there := await self._reader.find(kind, meta["name"], meta["namespace"])) is not None:
+                if there["metadata"]["uid"] != meta["uid"] or await states.next() is None:
+                    break
+
+    async def _owned(self, kind: Kind, uid: str, namespace: str) -> list[Obj]:
         return [
             obj
-            for obj in self._store.peek_all(kind)
+            for obj in await self._reader.all(kind, namespace)
             if any(owner.get("uid") == uid for owner in obj["metadata"].get("ownerReferences", ()))
         ]
 
@@ -415,6 +431,16 @@ class Cluster:
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self.jobs)} jobs"
         return f"<vcnb cluster {self.url}: {state}>"
+
+
+def _backend(target: Target) -> Backend:
+    if target.scheme == "kube":
+        from vcnb.client.kube.engine import KubernetesEngine
+
+        return KubernetesEngine(target)
+    from vcnb.client.engine import Engine
+
+    return Engine(target)
 
 
 def _place(obj: Obj) -> dict[str, str]:

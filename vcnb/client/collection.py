@@ -40,7 +40,7 @@ class Collection(Generic[H]):
     def _where(self, namespace: str | None) -> str | None:
         if not self._kind.namespaced or namespace == ALL:
             return None
-        return namespace or "default"
+        return namespace or self._cluster.namespace
 
     async def _get(self, name: str, namespace: str | None = None) -> H:
         """The object of that name. Raises NotFound, naming near ones; VcnbError when several namespaces have one."""
@@ -71,7 +71,11 @@ class Collection(Generic[H]):
         there = [handle.name for handle in await self._list(namespace)]
         near = difflib.get_close_matches(name, there, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        where = f" in namespace {namespace or 'default'!r}" if self._kind.namespaced and namespace != ALL else ""
+        where = (
+            f" in namespace {namespace or self._cluster.namespace!r}"
+            if self._kind.namespaced and namespace != ALL
+            else ""
+        )
         return NotFound(f"there is no {self._kind.singular} {name!r}{where}{hint}", error.ref)
 
     async def _list(

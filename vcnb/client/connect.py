@@ -21,17 +21,18 @@ def connect(url: str | None = None, **options: Any) -> Cluster:
 
     ``url``: default ``VCNB_CLUSTER``, else ``embedded://default``, durable under the user's data directory. Options by
     name or in the URL's query: ``runtime=sandbox|process|simulated``, ``controllers=on|off``, ``clock=real|virtual``,
-    ``cpus=``, ``memory=``, ``pods=``, ``dir=``, ``compat=default|strict``. A call that names no options takes the cluster
+    ``cpus=``, ``memory=``, ``pods=``, ``dir=``, ``compat=default|strict``; for ``kube://[context]`` also ``namespace=``,
+    ``kubeconfig=`` and ``controllers=off|on|force`` (see ``vcnb.client.url.Options``). A call that names no options takes the cluster
     as it runs.
 
     Raises ClusterBusy (with ``.pid``) when another process owns the embedded cluster, StoreCorrupt when its journal cannot
-    be trusted, VcnbError for a URL or option that is not known.
+    be trusted, Unreachable and Unauthorized for a Kubernetes cluster, VcnbError for a URL or option that is not known.
     """
     target = parse_url(url or os.environ.get("VCNB_CLUSTER") or DEFAULT_URL, **options)
-    if target.scheme in ("kube", "http", "https"):
+    if target.scheme in ("http", "https"):
         raise VcnbError(
-            f"{url}: this version of vcnb drives embedded clusters (embedded://, memory://); "
-            "Kubernetes clusters and served clusters are not supported yet"
+            f"{url}: this version of vcnb drives embedded clusters (embedded://, memory://) and Kubernetes clusters "
+            "(kube://context); clusters that another process serves are not supported yet"
         )
     if target.scheme == "memory":
         return Cluster(target)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from vcnb.client.applying import merged
+from vcnb.client.backend import Known
 from vcnb.client.world import StoreWorld
 from vcnb.errors import InvalidObject, Problem
-from vcnb.resources.kinds import UnknownKind, kind_of
+from vcnb.resources.kinds import Kind, UnknownKind, kind_of
 from vcnb.resources.manifest import Document, load
-from vcnb.store.memory import MemoryStore
 from vcnb.store.protocol import Obj
 
 __all__ = ["Builder", "Checked", "Source", "check_all", "read"]
@@ -27,6 +27,10 @@ class Builder(Protocol):
 
 Source: TypeAlias = str | Path | Mapping[str, Any] | Builder | Sequence[Mapping[str, Any] | Builder]
 """A file's path, YAML or JSON text, a mapping, a builder, or several mappings and builders."""
+
+
+Vet: TypeAlias = Callable[[Kind, Obj], Sequence[Problem]]
+"""What a cluster cannot keep of an object that admission lets through."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +55,18 @@ def read(source: Source) -> list[Document]:
 
 
 def check_all(
-    documents: Iterable[Document], store: MemoryStore, namespace: str | None, *, replace: bool = False
+    documents: Iterable[Document],
+    known: Known,
+    namespace: str | None,
+    *,
+    default: str = "default",
+    vet: Vet | None = None,
+    replace: bool = False,
 ) -> list[Checked]:
     """Admission for every document, each seeing those before it. Raises InvalidObject with all problems of all of them.
 
-    With ``replace`` an object that exists is checked as an update of it (``apply``), else as a creation.
+    With ``replace`` an object that exists is checked as an update of it (``apply``), else as a creation. ``namespace``: the
+    one that was asked for; where none was and the text names none, it is ``default``. ``vet``: what the cluster itself has to say.
     """
     checked: list[Checked] = []
     problems: list[Problem] = []
@@ -63,7 +74,8 @@ def check_all(
     before: dict[tuple[str, ...], Obj] = {}
     for document in documents:
         try:
-            found = _check_one(document, store, namespace, list(before.values()), replace=replace)
+            found = _check_one(document, known, (namespace, default), list(before.values()), replace=replace)
+            _vet(document, found, vet)
             _refuse_second(document, found.object, before)
         except InvalidObject as error:
             problems.extend(error.errors)
@@ -77,7 +89,7 @@ def check_all(
 
 
 def _check_one(
-    document: Document, store: MemoryStore, namespace: str | None, before: Sequence[Obj], *, replace: bool
+    document: Document, known: Known, where: tuple[str | None, str], before: Sequence[Obj], *, replace: bool
 ) -> Checked:
     from vcnb.admission import review
     from vcnb.resources.schema import check
@@ -88,16 +100,22 @@ def _check_one(
         kind = kind_of(written)
     except UnknownKind:
         raise InvalidObject(_in_order(document, check(written)), subject) from None
-    obj = _placed(written, namespace, document, subject, namespaced=kind.namespaced)
+    obj = _placed(written, where, document, subject, namespaced=kind.namespaced)
     meta = obj["metadata"]
-    old = store.peek(kind, str(meta.get("name", "")), meta.get("namespace", "")) if replace else None
-    world = StoreWorld(store, before)
+    old = known.peek(kind, str(meta.get("name", "")), meta.get("namespace", "")) if replace else None
+    world = StoreWorld(known, before)
     if old is not None:
         obj = merged(old, obj)
     outcome = review("UPDATE" if old else "CREATE", obj, old, world)
     if outcome.problems:
         raise InvalidObject(_in_order(document, outcome.problems), subject)
     return Checked(outcome.object, old, tuple(_in_order(document, outcome.warnings)))
+
+
+def _vet(document: Document, found: Checked, vet: Vet | None) -> None:
+    problems = vet(kind_of(found.object), found.object) if vet is not None else ()
+    if problems:
+        raise InvalidObject(_in_order(document, problems), _subject(document.object))
 
 
 def _identity(obj: Obj) -> tuple[str, ...]:
@@ -120,7 +138,7 @@ def _subject(written: Mapping[str, Any]) -> str:
 
 
 def _placed(
-    written: Mapping[str, Any], namespace: str | None, document: Document, subject: str, *, namespaced: bool
+    written: Mapping[str, Any], where: tuple[str | None, str], document: Document, subject: str, *, namespaced: bool
 ) -> dict[str, Any]:
     """The object in its namespace, without the status that a read-back object carries."""
     obj = {key: value for key, value in written.items() if key != "status"}
@@ -131,11 +149,12 @@ def _placed(
         )
         raise InvalidObject([problem], subject)
     meta = {key: value for key, value in meta.items() if key not in _SERVER_SET}
+    namespace, default = where
     if namespaced:
         if namespace and meta.get("namespace", namespace) != namespace:
             message = f"is {meta['namespace']!r}, but the call asks for namespace {namespace!r}; say it once"
             raise InvalidObject([Problem("metadata.namespace", document.line("metadata.namespace"), message)], subject)
-        meta["namespace"] = meta.get("namespace") or namespace or "default"
+        meta["namespace"] = meta.get("namespace") or namespace or default
     obj["metadata"] = meta
     return obj
 

@@ -8,28 +8,34 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from vcnb.client import collecting
+from vcnb.client.backend import PodsAtStop
 from vcnb.client.cache.flows import FlowCache
 from vcnb.client.cache.host import CacheHost
+from vcnb.client.logs import NodeLogs
 from vcnb.client.url import Target
 from vcnb.client.world import Admit, StoreWorld, admit_with
 from vcnb.clock import Clock, RealClock, VirtualClock
 from vcnb.controllers.plane import ControlPlane
 from vcnb.controllers.queue.controller import BUILT_IN
-from vcnb.errors import VcnbError
+from vcnb.errors import Problem, VcnbError
 from vcnb.resources import kinds
 from vcnb.resources.kinds import kind_of
 from vcnb.resources.quantity import Quantity
+from vcnb.scene.snapshot import Stale
 from vcnb.store.informer import Informer, Informers
 from vcnb.store.memory import MemoryStore, Operation
 from vcnb.store.protocol import Obj, ObjectStore
 
 if TYPE_CHECKING:
+    from vcnb.client.documents import Checked
     from vcnb.local.node.agent import NodeAgent
     from vcnb.local.scheduler import Scheduler
+    from vcnb.resources.manifest import Document
     from vcnb.store.faults import FaultInjector
 
 __all__ = ["SIMULATED_NODE", "Engine"]
@@ -38,7 +44,6 @@ SIMULATED_NODE = "simulated"
 
 _log = logging.getLogger(__name__)
 
-PodsAtStop: TypeAlias = Literal["keep", "stop"]
 Scheduling: TypeAlias = Literal["gang", "manual"]
 
 
@@ -55,6 +60,8 @@ class Engine:
         self.flow_cache = FlowCache(self.cache)
         self.notices: list[str] = []
         self.plane: ControlPlane | None = None
+        self.namespace: str = "default"
+        self.logs = NodeLogs(self)
         self.scheduler: Scheduler | None = None
         self.node: NodeAgent | None = None
         self.scheduling: Scheduling = "gang"
@@ -72,6 +79,65 @@ class Engine:
         if self._store is None:
             raise VcnbError("the engine is not started")
         return self._store
+
+    @property
+    def reader(self) -> Engine:
+        """Reads at once: what the store holds is current."""
+        return self
+
+    views = reader
+
+    @property
+    def controlled(self) -> bool:
+        """Whether the controllers run."""
+        return self.plane is not None
+
+    async def find(self, kind: kinds.Kind, name: str, namespace: str = "") -> Obj | None:
+        """The object, or None."""
+        return self.store.peek(kind, name, namespace)
+
+    async def all(
+        self, kind: kinds.Kind, namespace: str | None = None, *, labels: Mapping[str, str] | None = None
+    ) -> Sequence[Obj]:
+        """All objects of a kind in a namespace (None: in all)."""
+        return self.store.peek_all(kind, namespace)
+
+    async def known(self, documents: Sequence[Document], namespace: str) -> MemoryStore:
+        """What admission may look at: everything."""
+        return self.store
+
+    def vet(self, kind: kinds.Kind, obj: Obj) -> Sequence[Problem]:
+        """Nothing: the store keeps every field."""
+        return ()
+
+    async def rehearse(self, checked: Sequence[Checked]) -> None:
+        """Nothing: admission is the client's here."""
+
+    async def submitting(self, checked: Sequence[Checked]) -> None:
+        """Nothing."""
+
+    def facts(self, group: Obj | None) -> list[Any]:
+        """What the scheduler says of a PodGroup that waits."""
+        if self.scheduler is None or group is None:
+            return []
+        meta = group["metadata"]
+        return list(self.scheduler.explain(meta.get("namespace", ""), meta["name"]))
+
+    def story(self, obj: Obj) -> list[Any]:
+        """What the controllers noted about an object."""
+        return list(self.plane.story(obj)) if self.plane is not None else []
+
+    def runs_pods_as(self) -> tuple[str, str]:
+        """How pods run, and why so."""
+        if self.simulated:
+            return "simulated", "pods are objects only, moved by cluster.simulator"
+        if self.node is None:
+            return "none", "controllers are off"
+        return self.node.runtime_name, self.node.runtime_reason
+
+    def stale(self) -> Stale | None:
+        """None: everything is in this process."""
+        return None
 
     @property
     def controller_store(self) -> ObjectStore:
@@ -223,7 +289,11 @@ class Engine:
             self._own_informers = Informers(self.store)
         return self._own_informers
 
-    async def informer(self, kind: kinds.Kind) -> Informer:
+    async def scope(self, kind: kinds.Kind, namespace: str | None) -> str | None:
+        """One view of all namespaces is enough."""
+        return None
+
+    async def informer(self, kind: kinds.Kind, scope: str | None = None) -> Informer:
         """The synced local view of one kind."""
         informer = self.informers[kind]
         if not informer.synced:

@@ -88,7 +88,9 @@ class FlowHandle(Handle):
 
     async def _jobs(self) -> dict[str, JobHandle]:
         flow = await self._refresh()
-        there = {job["metadata"]["name"]: job for found in jobs_of(self._cluster, flow).values() for job in found}
+        there = {
+            job["metadata"]["name"]: job for found in (await jobs_of(self._cluster, flow)).values() for job in found
+        }
         wanted = {label: job for record in node_records(flow).values() for label, job in _labelled(record)}
         return {label: self._job_handle(there[job]) for label, job in wanted.items() if job in there}
 
@@ -104,7 +106,7 @@ class FlowHandle(Handle):
         """
         flow = await self._refresh()
         self._check_node(flow, node)
-        return [self._job_handle(job) for job in jobs_of(self._cluster, flow).get(node, ())]
+        return [self._job_handle(job) for job in (await jobs_of(self._cluster, flow)).get(node, ())]
 
     jobs_of, jobs_of_async = twins(_jobs_of)
 
@@ -119,7 +121,7 @@ class FlowHandle(Handle):
         wanted = _wanted_phase(phase)
         flow = self._seen
         try:
-            async with asyncio.timeout(timeout), self._cluster._changes.follow(kinds.JOBFLOW, self.uid) as feed:  # noqa: SLF001
+            async with asyncio.timeout(timeout), self._feed() as feed:
                 flow = await self._refresh()
                 while not (has_ended(flow) or _reached(flow, wanted)) and not self._gone:
                     state = await feed.next()
@@ -198,7 +200,7 @@ class FlowHandle(Handle):
 
     async def _states(self) -> AsyncIterator[FlowState]:
         created = seconds_of(self._seen["metadata"].get("creationTimestamp")) or 0.0
-        async with self._cluster._changes.follow(kinds.JOBFLOW, self.uid) as feed:  # noqa: SLF001
+        async with self._feed() as feed:
             flow: Obj | None = await self._refresh()
             while flow is not None:
                 nodes = {name: record.phase for name, record in node_records(flow).items()}
@@ -268,21 +270,14 @@ class FlowHandle(Handle):
         pods end when the simulator reaps them, so nothing is waited for.
         """
         flow = await self._refresh()
-        jobs = [job for found in jobs_of(self._cluster, flow).values() for job in found]
+        jobs = [job for found in (await jobs_of(self._cluster, flow)).values() for job in found]
         await self._cluster._store.delete(kinds.JOBFLOW, self.name, self.namespace, uid=self.uid)  # noqa: SLF001
-        if wait and not self._cluster.simulated and self._cluster._engine.plane is not None:  # noqa: SLF001
-            await self._until_gone(kinds.JOBFLOW, flow)
+        if wait and not self._cluster.simulated and self._cluster._engine.controlled:  # noqa: SLF001
+            await self._cluster._until_gone(kinds.JOBFLOW, flow)  # noqa: SLF001
             for job in jobs:
                 await self._cluster._until_collected(job)  # noqa: SLF001
-            for template in self._cluster._owned(kinds.JOBTEMPLATE, self.uid):  # noqa: SLF001
-                await self._until_gone(kinds.JOBTEMPLATE, template)
-
-    async def _until_gone(self, kind: kinds.Kind, obj: Obj) -> None:
-        meta = obj["metadata"]
-        async with self._cluster._changes.follow(kind, meta["uid"]) as states:  # noqa: SLF001
-            while (there := self._cluster._store.peek(kind, meta["name"], meta["namespace"])) is not None:  # noqa: SLF001
-                if there["metadata"]["uid"] != meta["uid"] or await states.next() is None:
-                    break
+            for template in await self._cluster._owned(kinds.JOBTEMPLATE, self.uid, self.namespace):  # noqa: SLF001
+                await self._cluster._until_gone(kinds.JOBTEMPLATE, template)  # noqa: SLF001
 
     delete, delete_async = twins(_delete)
 
@@ -298,7 +293,7 @@ class FlowHandle(Handle):
         flow = await self._refresh()
         if node is not None:
             self._check_node(flow, node)
-        of_nodes = jobs_of(self._cluster, flow)
+        of_nodes = await jobs_of(self._cluster, flow)
         jobs = [job for name, found in of_nodes.items() if node in (None, name) for job in found]
         from vcnb.client.functions.wire import visible
 
@@ -307,7 +302,7 @@ class FlowHandle(Handle):
             return visible(await logs.of_job(jobs[0], tail=tail, previous=previous))
         parts: list[str] = []
         for job in jobs:
-            for pod in self._cluster._owned(kinds.POD, job["metadata"]["uid"]):  # noqa: SLF001
+            for pod in await self._cluster._owned(kinds.POD, job["metadata"]["uid"], self.namespace):  # noqa: SLF001
                 text = await logs.of_pod(pod, tail=tail, previous=previous)
                 parts += [f"{pod['metadata']['name']} | {line}\n" for line in text.splitlines()]
         return visible("".join(parts))

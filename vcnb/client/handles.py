@@ -7,6 +7,7 @@ saw and says that it is gone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from vcnb.client.bridge import Bridge, twins
@@ -22,6 +23,7 @@ from vcnb.resources.names import LAST_APPLIED
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
+    from vcnb.client.changes import Feed
     from vcnb.client.cluster import Cluster
 
 __all__ = ["Handle", "PodHandle", "QueueHandle"]
@@ -126,6 +128,10 @@ class Handle:
             self._gone = True
         return self._seen
 
+    def _feed(self) -> AbstractAsyncContextManager[Feed]:
+        """The object's states from now on."""
+        return self._cluster._changes.follow(self._kind, self.uid, self.namespace)  # noqa: SLF001
+
     @property
     def events(self) -> list[EventRecord]:
         """Events about this object, oldest first."""
@@ -191,7 +197,7 @@ class QueueHandle(Handle):
         return str(self._current().get("status", {}).get("state") or "Open")
 
     async def _command(self, action: str) -> None:
-        await self._cluster._store.create(command_for(self._seen, self._kind, action, "default"))  # noqa: SLF001
+        await self._cluster._store.create(command_for(self._seen, self._kind, action, self._cluster.namespace))  # noqa: SLF001
 
     async def _open(self) -> None:
         """Let the queue take and start jobs again."""

@@ -37,6 +37,7 @@ from vcnb.scene.words import seconds_of
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
+    from vcnb.client.backend import Reader
     from vcnb.client.tables import Records
 
 __all__ = ["ENDED", "FINISHED", "JobHandle", "phase_of", "pods_of"]
@@ -77,7 +78,7 @@ class JobHandle(Handle):
         wanted = wanted_phase(phase)
         job = self._seen
         try:
-            async with asyncio.timeout(timeout), self._cluster._changes.follow(kinds.JOB, self.uid) as feed:  # noqa: SLF001
+            async with asyncio.timeout(timeout), self._feed() as feed:
                 job = await self._refresh()
                 while not arrived(job, wanted) and not self._gone:
                     state = await feed.next()
@@ -119,7 +120,7 @@ class JobHandle(Handle):
         try:
             yield
         except KeyboardInterrupt:
-            where = "" if self.namespace == "default" else f", {self.namespace!r}"
+            where = "" if self.namespace == self._cluster.namespace else f", {self.namespace!r}"
             again = f"cluster.jobs.get({self.name!r}{where})"
             text = f"stopped waiting; job {self.name!r} goes on: {again}.wait(), or .terminate()"
             print(text, file=sys.stderr)  # noqa: T201 - said to the person at the keyboard
@@ -179,7 +180,7 @@ class JobHandle(Handle):
 
     async def _states(self) -> AsyncIterator[JobState]:
         created = seconds_of(self._seen["metadata"].get("creationTimestamp")) or 0.0
-        async with self._cluster._changes.follow(kinds.JOB, self.uid) as feed:  # noqa: SLF001
+        async with self._feed() as feed:
             state: Obj | None = await self._refresh()
             while state is not None:
                 self._seen = state
@@ -361,9 +362,9 @@ class JobHandle(Handle):
 
     describe, describe_async = twins(_describe)
 
-    async def _situation(self) -> JobSnapshot:
+    async def _situation(self, reader: Reader | None = None) -> JobSnapshot:
         await self._refresh()
-        return await gather(self._cluster, self._seen)
+        return await gather(self._cluster, self._seen, reader)
 
     async def _story(self) -> Story:
         """What has happened to the job, step by step: records ``time stimulus before after reason``, shown as a table.
@@ -372,7 +373,7 @@ class JobHandle(Handle):
         phases of ``history`` are told.
         """
         job = await self._refresh()
-        return steps_of(self._cluster._story(job), phase_history(job))  # noqa: SLF001
+        return steps_of(self._cluster._engine.story(job), phase_history(job))  # noqa: SLF001
 
     story, story_async = twins(_story)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vcnb.client.engine import Engine
 from vcnb.errors import VcnbError
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
+    from vcnb.client.engine import Engine
     from vcnb.local.node.logs import LogQuery
 
-__all__ = ["Logs", "check_logs"]
+__all__ = ["NodeLogs", "check_logs"]
 
 
 def check_logs(whose: str, specs: Sequence[Mapping[str, Any]], container: str | None, tail: int | None) -> None:
@@ -25,8 +25,8 @@ def check_logs(whose: str, specs: Sequence[Mapping[str, Any]], container: str | 
         raise VcnbError(f"{whose} has no container {container!r}; there is: {', '.join(known)}")
 
 
-class Logs:
-    """Reads what the node agent keeps. All methods belong to the cluster's loop."""
+class NodeLogs:
+    """Reads what the node agent of an embedded cluster keeps. All methods belong to the cluster's loop."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -74,3 +74,8 @@ class Logs:
             return
         async for lines in node.logs.follow_batches(LogQuery.of_job(job, task, index, container), tail=tail):
             yield lines
+
+    async def last_words(self, pod: Obj, container: str) -> str:
+        """The end of what this very pod's container wrote last."""
+        node = self._engine.node
+        return "" if node is None else node.logs.last_words(pod, container)

@@ -16,7 +16,7 @@ from vcnb.controllers.runtime.exposition import CONTENT_TYPE, exposition
 from vcnb.errors import VcnbError
 
 if TYPE_CHECKING:
-    from vcnb.client.engine import Engine
+    from vcnb.client.backend import Backend
 
 __all__ = ["Metrics", "MetricsServer", "Sample", "cluster_metrics"]
 
@@ -71,11 +71,11 @@ class Metrics:
     __repr__ = __str__
 
 
-def cluster_metrics(engine: Engine) -> Metrics:
+def cluster_metrics(backend: Backend) -> Metrics:
     """Read all numbers. Runs on the cluster's loop; raises VcnbError when the controllers are off."""
-    if engine.plane is None:
+    if backend.plane is None:
         raise VcnbError('nothing is counted while the controllers are off; connect without "controllers=off"')
-    registry = engine.plane.metrics()
+    registry = backend.plane.metrics()
     samples = tuple(
         Sample(sample.name, dict(sample.labels), float(sample.value))
         for family in registry.collect()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from vcnb.errors import Forbidden, MissingKind
 from vcnb.resources import kinds
+from vcnb.resources.kinds import Kind
+from vcnb.resources.names import JOB_NAME
 from vcnb.resources.phases import PodPhase
 from vcnb.resources.quantity import Quantity
 from vcnb.resources.views import PodView
@@ -13,6 +16,7 @@ from vcnb.scene.snapshot import ClusterSnapshot, JobSnapshot, pod_order
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
+    from vcnb.client.backend import Reader
     from vcnb.client.cluster import Cluster
 
 __all__ = ["gather", "gather_cluster"]
@@ -21,50 +25,78 @@ MOST_FAILED_PODS = 20
 """So many logs are looked into for one explanation."""
 
 
-async def gather(cluster: Cluster, job: Obj) -> JobSnapshot:
-    """The snapshot of ``job`` as the cluster is now. Runs on the cluster's loop."""
-    store = cluster._store  # noqa: SLF001 - gathering is a part of the cluster
+async def gather(cluster: Cluster, job: Obj, reader: Reader | None = None) -> JobSnapshot:
+    """The snapshot of ``job`` as the cluster is now, read through ``reader`` (default: the current state).
+
+    Runs on the cluster's loop.
+    """
+    backend = cluster._engine  # noqa: SLF001 - gathering is a part of the cluster
+    seen = _Seeing(reader or backend.reader)
     meta = job["metadata"]
     name, namespace, uid = meta["name"], meta.get("namespace", ""), meta["uid"]
     pods = [
         pod
-        for pod in store.peek_all(kinds.POD, namespace)
+        for pod in await seen.all(kinds.POD, namespace, labels={JOB_NAME: name})
         if any(owner.get("uid") == uid for owner in pod["metadata"].get("ownerReferences", ()))
     ]
-    group = store.peek(kinds.PODGROUP, f"{name}-{uid}", namespace)
+    group = await seen.find(kinds.PODGROUP, f"{name}-{uid}", namespace)
     about = {uid} | {pod["metadata"]["uid"] for pod in pods} | ({group["metadata"]["uid"]} if group else set())
     events = [
         event
-        for event in store.peek_all(kinds.EVENT, namespace)
+        for event in await seen.all(kinds.EVENT, namespace)
         if event.get("involvedObject", {}).get("uid") in about
         or event.get("involvedObject", {}).get("name", "").startswith(f"{name}-")
     ]
     commands = [
-        command for command in store.peek_all(kinds.COMMAND, namespace) if command.get("target", {}).get("uid") == uid
+        command for command in await seen.all(kinds.COMMAND, namespace) if command.get("target", {}).get("uid") == uid
     ]
     return JobSnapshot(
         job=job,
         podgroup=group,
         pods=sorted(pods, key=pod_order(job)),
         events=sorted(events, key=lambda event: str(event.get("lastTimestamp") or "")),
-        queue=store.peek(kinds.QUEUE, job["spec"].get("queue", "default")),
-        nodes=store.peek_all(kinds.NODE),
+        queue=await seen.find(kinds.QUEUE, job["spec"].get("queue", "default")),
+        nodes=await seen.all(kinds.NODE),
         commands=commands,
-        claims=[claim["metadata"]["name"] for claim in store.peek_all(kinds.PERSISTENTVOLUMECLAIM, namespace)],
-        facts=cluster._facts(group),  # noqa: SLF001
-        attempt_logs=_last_words(cluster, pods),
-        now=cluster._engine.clock.time(),  # noqa: SLF001
+        claims=[claim["metadata"]["name"] for claim in await seen.all(kinds.PERSISTENTVOLUMECLAIM, namespace)],
+        facts=backend.facts(group),
+        attempt_logs=await _last_words(cluster, pods),
+        now=backend.clock.time(),
+        stale=backend.stale(),
+        unseen=frozenset(seen.unseen),
     )
 
 
-def _last_words(cluster: Cluster, pods: Sequence[Obj]) -> dict[str, str]:
+class _Seeing:
+    """Reads what this user may see, and notes the kinds that are not seen."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.unseen: set[str] = set()
+
+    async def find(self, kind: Kind, name: str, namespace: str = "") -> Obj | None:
+        try:
+            return await self._reader.find(kind, name, namespace)
+        except (Forbidden, MissingKind):
+            self.unseen.add(kind.kind)
+            return None
+
+    async def all(
+        self, kind: Kind, namespace: str | None = None, *, labels: Mapping[str, str] | None = None
+    ) -> Sequence[Obj]:
+        try:
+            return await self._reader.all(kind, namespace, labels=labels)
+        except (Forbidden, MissingKind):
+            self.unseen.add(kind.kind)
+            return ()
+
+
+async def _last_words(cluster: Cluster, pods: Sequence[Obj]) -> dict[str, str]:
     """The end of the log of each failed pod (of so many at most) whose container has left no message, by pod name."""
-    node = cluster._engine.node  # noqa: SLF001
-    if node is None:
-        return {}
+    logs = cluster._logs  # noqa: SLF001
     failed = [(pod, container) for pod in pods if (container := _silent_failure(PodView(pod)))]
     words = {
-        pod["metadata"]["name"]: node.logs.last_words(pod, container) for pod, container in failed[:MOST_FAILED_PODS]
+        pod["metadata"]["name"]: await logs.last_words(pod, container) for pod, container in failed[:MOST_FAILED_PODS]
     }
     return {name: text for name, text in words.items() if text}
 
@@ -79,10 +111,11 @@ def _silent_failure(pod: PodView) -> str:
 
 
 async def gather_cluster(cluster: Cluster) -> ClusterSnapshot:
-    """The whole cluster as it is now. Runs on the cluster's loop."""
-    store = cluster._store  # noqa: SLF001 - gathering is a part of the cluster
+    """The whole cluster as its views show it. Runs on the cluster's loop."""
+    backend = cluster._engine  # noqa: SLF001 - gathering is a part of the cluster
+    views = _Seeing(backend.views)
     totals: dict[str, dict[str, Quantity]] = {}
-    for pod in store.peek_all(kinds.POD):
+    for pod in await views.all(kinds.POD):
         view, node = PodView(pod), str(pod.get("spec", {}).get("nodeName") or "")
         if not node or view.phase in ("Succeeded", "Failed"):
             continue
@@ -91,9 +124,10 @@ async def gather_cluster(cluster: Cluster) -> ClusterSnapshot:
             used[name] = used[name] + amount if name in used else amount
     return ClusterSnapshot(
         url=cluster.url,
-        nodes=store.peek_all(kinds.NODE),
-        queues=store.peek_all(kinds.QUEUE),
-        jobs=store.peek_all(kinds.JOB),
+        nodes=await views.all(kinds.NODE),
+        queues=await views.all(kinds.QUEUE),
+        jobs=await views.all(kinds.JOB),
         used={node: {name: str(amount) for name, amount in used.items()} for node, used in totals.items()},
         now=cluster.time(),
+        stale=backend.stale(),
     )

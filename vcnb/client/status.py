@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from vcnb.errors import Forbidden, MissingKind
 from vcnb.resources import kinds
 from vcnb.resources.quantity import ZERO
+from vcnb.scene.snapshot import Stale
+from vcnb.scene.words import stale_text
+from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
-    from vcnb.client.engine import Engine
+    from vcnb.client.backend import Backend
 
 __all__ = ["ClusterStatus", "cluster_status"]
 
 
 @dataclass(frozen=True)
 class ClusterStatus:
-    """``runtime`` is how pods run and ``runtime_reason`` why so; ``allocatable`` and ``used`` are resource quantities."""
+    """``runtime`` is how pods run and ``runtime_reason`` why so; ``allocatable`` and ``used`` are resource quantities.
+
+    ``allocatable`` is of all nodes together, as far as they may be seen. ``controllers`` is ``on`` where they run in this
+    process. ``stale``: since when (``since``, seconds since the epoch; ``why``) what is shown may be old; None: it is not.
+    """
 
     url: str
     runtime: str
@@ -28,6 +37,9 @@ class ClusterStatus:
     used: dict[str, str]
     jobs: dict[str, int]
     notices: list[str] = field(default_factory=list)
+    namespace: str = "default"
+    stale: Stale | None = None
+    now: float = 0.0
 
     def __str__(self) -> str:
         room = ", ".join(
@@ -42,48 +54,65 @@ class ClusterStatus:
             f"in use       {room or 'no node'}",
             f"jobs         {jobs}",
         ]
-        if self.controllers != "on":
+        if self.namespace != "default":
+            lines.insert(1, f"namespace    {self.namespace}")
+        if self.controllers == "off" and not self.url.startswith("kube"):
             lines.append("controllers  off: objects are stored, nothing moves them")
+        if self.stale is not None:
+            lines.append(f"stale        {stale_text(self.stale, self.now)}")
         return "\n".join([*lines, *(f"note         {notice}" for notice in self.notices)])
 
     __repr__ = __str__
 
 
-def cluster_status(engine: Engine, url: str) -> ClusterStatus:
+async def cluster_status(backend: Backend, url: str) -> ClusterStatus:
     """Gather the status. Runs on the cluster's loop."""
-    nodes = engine.store.peek_all(kinds.NODE)
-    allocatable: dict[str, str] = dict(nodes[0].get("status", {}).get("allocatable", {})) if nodes else {}
-    jobs = Counter(
-        str(job.get("status", {}).get("state", {}).get("phase", "")) for job in engine.store.peek_all(kinds.JOB)
-    )
-    runtime, reason = _runtime(engine)
+    jobs = await _seen(backend, kinds.JOB)
+    runtime, reason = backend.runs_pods_as()
+    target = backend.target
     return ClusterStatus(
         url=url,
         runtime=runtime,
         runtime_reason=reason,
-        controllers=engine.options.controllers,
-        directory=str(engine.target.directory) if engine.durable else "",
-        allocatable=allocatable,
-        used=_used(engine),
-        jobs=dict(jobs),
-        notices=list(engine.notices),
+        controllers=backend.options.controllers,
+        directory=str(target.directory) if target.scheme == "embedded" else "",
+        allocatable=_allocatable(await _seen(backend, kinds.NODE)),
+        used=_used(await _seen(backend, kinds.POD)),
+        jobs=dict(Counter(str(job.get("status", {}).get("state", {}).get("phase", "")) for job in jobs)),
+        notices=list(backend.notices),
+        namespace=backend.namespace,
+        stale=backend.stale(),
+        now=backend.clock.time(),
     )
 
 
-def _runtime(engine: Engine) -> tuple[str, str]:
-    if engine.simulated:
-        return "simulated", "pods are objects only, moved by cluster.simulator"
-    if engine.node is None:
-        return "none", "controllers are off"
-    return engine.node.runtime_name, engine.node.runtime_reason
+async def _seen(backend: Backend, kind: kinds.Kind) -> Sequence[Obj]:
+    """The objects of a kind, none where they may not be seen; the notices say why when it matters."""
+    try:
+        return await backend.reader.all(kind)
+    except (Forbidden, MissingKind):
+        return ()
 
 
-def _used(engine: Engine) -> dict[str, str]:
+def _allocatable(nodes: Sequence[Obj]) -> dict[str, str]:
+    """What all nodes have together; of one node its own words."""
+    from vcnb.resources.quantity import Quantity
+
+    if len(nodes) == 1:
+        return dict(nodes[0].get("status", {}).get("allocatable", {}))
+    totals: dict[str, Any] = {}
+    for node in nodes:
+        for name, amount in node.get("status", {}).get("allocatable", {}).items():
+            totals[name] = totals.get(name, ZERO) + Quantity.parse(amount)
+    return {name: str(amount) for name, amount in totals.items()}
+
+
+def _used(pods: Sequence[Obj]) -> dict[str, str]:
     from vcnb.resources.views import PodView
 
     totals: dict[str, Any] = {}
     count = 0
-    for pod in engine.store.peek_all(kinds.POD):
+    for pod in pods:
         view = PodView(pod)
         if not pod.get("spec", {}).get("nodeName") or view.phase in ("Succeeded", "Failed"):
             continue

@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 from urllib.parse import parse_qsl, urlsplit
@@ -37,6 +38,9 @@ class Options:
     ``runtime``: ``sandbox`` (the default where bubblewrap works), ``process`` or ``simulated`` (pods are only objects).
     ``controllers``: ``on`` or ``off``. ``clock``: ``real`` or ``virtual`` (only with ``simulated``).
     ``cpus``, ``memory``, ``pods``: what the node offers; default: what the machine has, and 110 pods.
+    On Kubernetes ``controllers`` is ``off`` unless told: others run them there; ``on`` runs ours from this process, and
+    ``force`` does so beside Volcano's. ``namespace``: of whatever names none (default: the context's); ``kubeconfig``: its
+    path (default: ``KUBECONFIG``, ``~/.kube/config``, a pod's own service account).
     ``compat``: ``default``, or ``strict`` for upstream's behaviour to the letter. ``dir``: where an embedded cluster lives.
     ``cache_dir``: where the pages of the dataset cache are (default: with the cluster); ``cache_capacity``: how many bytes
     of them (10Gi, at most what the disk has); ``cache_workers``: how many workers hold them; ``cache``: a job store that is
@@ -44,7 +48,7 @@ class Options:
     """
 
     runtime: RuntimeName = ""
-    controllers: Literal["on", "off"] = "on"
+    controllers: Literal["on", "off", "force"] = "on"
     clock: ClockName = "real"
     cpus: float | None = None
     memory: str | None = None
@@ -55,6 +59,8 @@ class Options:
     cache_capacity: str | None = None
     cache_workers: int = 1
     cache: str | None = None
+    namespace: str | None = None
+    kubeconfig: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +78,10 @@ class Target:
         """What makes two calls of ``connect`` mean the same cluster."""
         if self.scheme == "embedded":
             return f"embedded://{self.directory.resolve()}"
+        if self.scheme == "kube":
+            beside = {"namespace": self.options.namespace, "kubeconfig": self.options.kubeconfig}
+            query = "&".join(f"{key}={value}" for key, value in beside.items() if value)
+            return f"kube://{self.name}{f'?{query}' if query else ''}"
         return f"{self.scheme}://{self.name}"
 
     @property
@@ -112,7 +122,34 @@ def parse_url(url: str, **overrides: Any) -> Target:
                 f"cannot connect to {url!r}: the name of an embedded cluster has up to 63 lower-case letters, digits and "
                 f"dashes; a directory goes into the query: embedded://{_suggested(name)}?dir=/path"
             )
-    return Target(scheme, name, _options(url, given), frozenset(given))
+    asked = frozenset(given)
+    if scheme == "kube":
+        _kubernetes(url, given)
+    else:
+        _choice(url, given, "controllers", ("on", "off"))
+        _not_kubernetes(url, given)
+    return Target(scheme, name, _options(url, given), asked)
+
+
+_ELSEWHERE = ("runtime", "clock", "cpus", "memory", "pods", "dir")
+
+
+def _kubernetes(url: str, given: dict[str, Any]) -> None:
+    """What is possible for a Kubernetes cluster."""
+    wrong = next((key for key in _ELSEWHERE if key in given), None)
+    if wrong:
+        raise VcnbError(
+            f"cannot connect to {url!r}: {wrong}= is for clusters in this process; Kubernetes has nodes of its own"
+        )
+    given.setdefault("controllers", "off")
+    if given.get("kubeconfig"):
+        given["kubeconfig"] = str(Path(given["kubeconfig"]).expanduser())
+
+
+def _not_kubernetes(url: str, given: Mapping[str, Any]) -> None:
+    wrong = next((key for key in ("namespace", "kubeconfig") if key in given), None)
+    if wrong:
+        raise VcnbError(f"cannot connect to {url!r}: {wrong}= is for Kubernetes clusters (kube://context)")
 
 
 def _suggested(name: str) -> str:
@@ -127,7 +164,7 @@ def _options(url: str, given: dict[str, Any]) -> Options:
             hint = f"did you mean {near[0]!r}?" if near else "known options: " + ", ".join(sorted(fields))
             raise VcnbError(f"cannot connect to {url!r}: unknown option {key!r}; {hint}")
     _choice(url, given, "runtime", get_args(RuntimeName))
-    _choice(url, given, "controllers", ("on", "off"))
+    _choice(url, given, "controllers", ("on", "off", "force"))
     _choice(url, given, "clock", get_args(ClockName))
     _choice(url, given, "compat", ("default", "strict"))
     for key, kind in (("cpus", float), ("pods", int), ("cache_workers", int)):

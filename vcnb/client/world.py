@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from vcnb.client.backend import Known
 from vcnb.resources import kinds
 from vcnb.resources.kinds import Kind
-from vcnb.store.memory import Admit, MemoryStore, Operation
+from vcnb.store.memory import Admit, Operation
 from vcnb.store.protocol import Obj
 
 __all__ = ["Admit", "StoreWorld", "admit_with"]
@@ -28,9 +29,9 @@ what a person writes is checked whole before it comes here."""
 
 
 class StoreWorld:
-    """The ``World`` of admission over an embedded store; ``also`` are objects that would be there by then."""
+    """The ``World`` of admission over what is known of a cluster (an embedded store, all of it); ``also`` are objects that would be there by then."""
 
-    def __init__(self, store: MemoryStore, also: Sequence[Obj] = ()) -> None:
+    def __init__(self, store: Known, also: Sequence[Obj] = ()) -> None:
         self._store = store
         self._also = tuple(also)
 

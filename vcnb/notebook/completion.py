@@ -5,6 +5,7 @@ Answers come from what the cluster holds in memory; a completer never connects, 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 from collections.abc import Mapping
@@ -15,10 +16,14 @@ from vcnb.resources import kinds
 
 __all__ = ["register"]
 
+PATIENCE = 1.0
+"""Seconds for which a name may be looked up; without an answer there are no names."""
+
 
 def register(shell: Any) -> None:
-    """Hook into IPython's completer for ``%vcjob``, ``%%vcjob``, ``%jobflow``, ``%%jobflow`` and ``%vcnb``."""
-    for magic, hook in (("vcjob", _vcjob_line), ("jobflow", _jobflow_line), ("vcnb", _vcnb_line)):
+    """Hook into IPython's completer for ``%vcjob``, ``%%vcjob``, ``%jobflow``, ``%%jobflow``, ``%cache`` and ``%vcnb``."""
+    lines = (("vcjob", _vcjob_line), ("jobflow", _jobflow_line), ("cache", _cache_line), ("vcnb", _vcnb_line))
+    for magic, hook in lines:
         for key in (f"%{magic}", magic):
             shell.set_hook("complete_command", hook, str_key=key)
     shell.set_hook("complete_command", _vcjob_cell, str_key="%%vcjob")
@@ -39,6 +44,40 @@ def _jobflow_line(_shell: Any, event: Any) -> list[str]:
     from vcnb.notebook.flowverbs import VERBS
 
     return _verb_line(_words(event), VERBS, kinds.JOBFLOW)
+
+
+def _cache_line(_shell: Any, event: Any) -> list[str]:
+    from vcnb.notebook.cache import VERBS, parser_of
+
+    words = _words(event)
+    if len(words) <= 2:
+        return list(VERBS)
+    if words[1] not in VERBS:
+        return []
+    parser = parser_of(words[1])
+    values = _values_of(parser, words[-2])
+    if values:
+        return values
+    return [*(_cached_paths() if not words[-1].startswith("-") else []), *_options_of(parser)]
+
+
+def _values_of(parser: Parser, option: str) -> list[str]:
+    """What an option may be, where the parser knows."""
+    for action in parser._actions:  # noqa: SLF001 - no public list
+        if option in action.option_strings and action.choices is not None:
+            return [str(choice) for choice in action.choices]
+    return []
+
+
+def _cached_paths() -> list[str]:
+    """Paths of the cache's jobs, where the cache runs already."""
+    from vcnb.notebook import current
+
+    with contextlib.suppress(Exception):
+        cluster = current._current  # noqa: SLF001 - connecting is not a completer's business
+        if cluster is not None and not cluster.closed and cluster._engine.cache.embedded is not None:  # noqa: SLF001
+            return list(dict.fromkeys(job.path for job in cluster.cache.list(limit=100)))
+    return []
 
 
 def _vcnb_line(_shell: Any, event: Any) -> list[str]:
@@ -96,6 +135,12 @@ def _option(words: list[str], options: list[str]) -> list[str]:
     return options
 
 
+async def _read_names(cluster: Any, kind: kinds.Kind) -> list[str]:
+    async with asyncio.timeout(PATIENCE):
+        there = await cluster._engine.views.all(kind, cluster.namespace)  # noqa: SLF001 - as below
+    return [obj["metadata"]["name"] for obj in there]
+
+
 def _names(kind: kinds.Kind) -> list[str]:
     from vcnb.notebook import current
 
@@ -103,5 +148,5 @@ def _names(kind: kinds.Kind) -> list[str]:
     with contextlib.suppress(Exception):
         cluster = current._current  # noqa: SLF001 - connecting is not a completer's business
         if cluster is not None and not cluster.closed:
-            found = [obj["metadata"]["name"] for obj in cluster._store.peek_all(kind)]  # noqa: SLF001
+            found = cluster._bridge.run(_read_names(cluster, kind))  # noqa: SLF001
     return found

@@ -186,7 +186,7 @@ def _dry_run(cluster: Any, documents: Sequence[Document], options: argparse.Name
     from vcnb.client.handles import exported
 
     try:
-        checked = check_documents(cluster, documents, options.namespace)
+        checked = cluster._bridge.run(check_documents(cluster, documents, options.namespace))  # noqa: SLF001 - as above
     except InvalidObject as error:
         raise (in_cell(error) if yaml else error) from None
     shown = [exported(item.object) for item in checked if item.object.get("kind") != kinds.SECRET.kind]

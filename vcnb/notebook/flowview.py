@@ -33,7 +33,7 @@ class FlowLiveView:
             if obj["metadata"]["uid"] == uid:
                 PAINTER.dirty(self)
 
-        self._stop.append(await self._flow.cluster._changes.listen(kinds.JOBFLOW, changed))  # noqa: SLF001
+        self._stop.append(await self._flow.cluster._changes.listen(kinds.JOBFLOW, changed, self._flow.namespace))  # noqa: SLF001
 
     def paint(self) -> None:
         """Send the present state; ends the view when the flow has ended. Runs on the painter's thread."""

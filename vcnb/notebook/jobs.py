@@ -124,10 +124,10 @@ def _named_yaml(options: argparse.Namespace, body: str) -> str:
 
 
 def _dry_run(cluster: Any, source: Any, options: argparse.Namespace) -> None:
-    from vcnb.client.documents import check_all, read
+    from vcnb.client.documents import read
     from vcnb.client.handles import exported
 
-    checked = check_all(read(source), cluster._store, options.namespace)  # noqa: SLF001 - admission without storing
+    checked = cluster._bridge.run(cluster._check(read(source), options.namespace))  # noqa: SLF001 - admission without storing
     print("---\n".join(dump(exported(item.object)) for item in checked), end="")  # noqa: T201 - what was asked for
 
 

@@ -44,8 +44,8 @@ class LiveView:
             if any(owner.get("uid") == uid for owner in obj["metadata"].get("ownerReferences", ())):
                 PAINTER.dirty(self)
 
-        self._stop.append(await changes.listen(kinds.JOB, job_changed))
-        self._stop.append(await changes.listen(kinds.POD, pod_changed))
+        self._stop.append(await changes.listen(kinds.JOB, job_changed, self._job.namespace))
+        self._stop.append(await changes.listen(kinds.POD, pod_changed, self._job.namespace))
 
     def _bundle(self) -> dict[str, str]:
         return self._job._repr_mimebundle_()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from vcnb.resources.quantity import Quantity, QuantityError
-from vcnb.scene.markup import bar, block, elapsed, folded, table
+from vcnb.scene.markup import bar, block, elapsed, folded, stale_line, table
 from vcnb.scene.phases import COUNTERS, phase_of, replicas_of
 from vcnb.scene.snapshot import ClusterSnapshot
 from vcnb.scene.words import badge, mark, seconds_of
@@ -34,7 +34,8 @@ def html(snapshot: ClusterSnapshot) -> str:
 def sections(snapshot: ClusterSnapshot, *, live: bool) -> Mapping[str, str]:
     """The sections of the dashboard as HTML."""
     return {
-        "head": f"<div><b>{escape(snapshot.url)}</b> &nbsp; {_counts_html(snapshot.jobs)}</div>",
+        "head": f"<div><b>{escape(snapshot.url)}</b> &nbsp; {_counts_html(snapshot.jobs)}</div>"
+        + stale_line(snapshot.stale, snapshot.now, live=live),
         "nodes": _nodes(snapshot),
         "queues": _queues(snapshot),
         "jobs": _jobs(snapshot, live=live),

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from vcnb.scene.markup import bar, block, elapsed, folded, table
+from vcnb.scene.markup import bar, block, elapsed, folded, stale_line, table
 from vcnb.scene.phases import COUNTERS, phase_of, phases, replicas_of, state_of_pod
 from vcnb.scene.podgrid import pod_grid
 from vcnb.scene.snapshot import JobSnapshot
 from vcnb.scene.statediagram import state_diagram
 from vcnb.scene.tables import text_table
 from vcnb.scene.timeline import gantt
-from vcnb.scene.words import TIMES, age, badge, mark, seconds_of, span
+from vcnb.scene.words import TIMES, age, badge, mark, seconds_of, span, stale_text
 from vcnb.store.protocol import Obj
 
 __all__ = ["SECTIONS", "UNEXPLAINED", "html", "one_line", "phases", "sections", "text"]
@@ -106,6 +106,8 @@ def text(snapshot: JobSnapshot) -> str:
     """The job for a terminal."""
     job = snapshot.job
     lines = [one_line(job)[1:-1]]
+    if snapshot.stale is not None:
+        lines.append(f"  stale {stale_text(snapshot.stale, snapshot.now)}")
     if journey := _journey(job):
         lines.append(f"  {journey}")
     if waiting := _waiting(snapshot):
@@ -164,7 +166,11 @@ def _head(snapshot: JobSnapshot, *, live: bool) -> str:
     if born is not None and phase_of(job) not in ("Completed", "Failed", "Terminated"):
         facts.append(f"since {elapsed(born, None, snapshot.now, live=live)}")
     journey = escape(_journey(job)) if steps else ""
-    return first + f'<div style="opacity:0.8">{" · ".join([*([journey] if journey else []), *facts])}</div>'
+    return (
+        first
+        + stale_line(snapshot.stale, snapshot.now, live=live)
+        + f'<div style="opacity:0.8">{" · ".join([*([journey] if journey else []), *facts])}</div>'
+    )
 
 
 def _why(snapshot: JobSnapshot) -> str:

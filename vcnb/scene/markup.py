@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from vcnb.scene.snapshot import Stale
 from vcnb.scene.svg import number
-from vcnb.scene.words import span
+from vcnb.scene.words import COLOURS, span
 
-__all__ = ["CELL", "bar", "block", "elapsed", "folded", "table"]
+__all__ = ["CELL", "bar", "block", "elapsed", "folded", "stale_line", "table"]
 
 CELL = "text-align:left;padding:1px 12px 1px 0;vertical-align:top"
 
@@ -47,3 +48,14 @@ def elapsed(start: float | None, end: float | None, now: float, *, live: bool) -
     if end is not None:
         return span(end - start)
     return f'<time data-since="{start:.2f}"></time>' if live else span(now - start)
+
+
+def stale_line(stale: Stale | None, now: float, *, live: bool) -> str:
+    """A line that says since when what is shown may be old; nothing when it is current."""
+    if stale is None:
+        return ""
+    since = elapsed(stale.since, None, now, live=live)
+    why = f": {escape(stale.why)}" if stale.why else ""
+    return (
+        f'<div role="status" style="color:{COLOURS["wait"]}">stale since {since}, the server was not heard{why}</div>'
+    )

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from vcnb.store.protocol import Obj
 
-__all__ = ["ClusterSnapshot", "JobSnapshot", "pod_order"]
+__all__ = ["ClusterSnapshot", "JobSnapshot", "Stale", "pod_order"]
+
+
+class Stale(NamedTuple):
+    """What is shown may be old: ``since`` (seconds since the epoch) the server was not heard, and why in words."""
+
+    since: float
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -17,7 +24,8 @@ class JobSnapshot:
 
     ``pods`` are in task order, then by index; ``events`` are about the job, its PodGroup and its pods, oldest first;
     ``facts`` are what the scheduler says of a group that waits; ``why`` is the answer of ``job.why()``, and ``log`` the newest
-    lines that the pods have written, where a view shows them.
+    lines that the pods have written, where a view shows them. ``stale``: what is shown may be old. ``unseen``: kinds whose
+    objects this user may not see, so that nothing follows from their absence.
     """
 
     job: Obj
@@ -33,6 +41,8 @@ class JobSnapshot:
     attempt_logs: dict[str, str] = field(default_factory=dict)
     why: str = ""
     log: Sequence[str] = ()
+    stale: Stale | None = None
+    unseen: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,7 @@ class ClusterSnapshot:
     jobs: Sequence[Obj] = ()
     used: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     now: float = 0.0
+    stale: Stale | None = None
 
 
 def pod_order(job: Obj) -> Callable[[Obj], tuple[int, int, str]]:

@@ -8,8 +8,9 @@ from html import escape
 from typing import Any
 
 from vcnb.clock import parse_time
+from vcnb.scene.snapshot import Stale
 
-__all__ = ["COLOURS", "MARKS", "TIMES", "Mark", "age", "badge", "mark", "seconds_of", "span"]
+__all__ = ["COLOURS", "MARKS", "TIMES", "Mark", "age", "badge", "mark", "seconds_of", "span", "stale_text"]
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -115,3 +116,9 @@ def age(created: Any, now: float) -> str:
     """How long ago an RFC 3339 time was, e.g. ``3m10s``; ``<unknown>`` where there is none."""
     then = seconds_of(created)
     return "<unknown>" if then is None else span(now - then)
+
+
+def stale_text(stale: Stale, now: float) -> str:
+    """``since 12s: <why>``: how old what is shown may be."""
+    why = f": {stale.why}" if stale.why else ""
+    return f"since {span(max(now - stale.since, 0.0))}, the server was not heard{why}"

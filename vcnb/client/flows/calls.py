@@ -161,7 +161,7 @@ def _made(
 ) -> Made:
     kind, task, of, pods = how
     secret_name = f"{flow.name}-{node}-{packed.nonce[:8]}"
-    secret = packed.secret(flow.namespace or "default", node)
+    secret = packed.secret("", node)
     secret["metadata"] = {"name": secret_name, **({"namespace": flow.namespace} if flow.namespace else {})}
     job: Job = options.job(kind, task, of, node, packed, secret_name, pods)
     manifest = json.loads(json.dumps(job.to_manifest()))

@@ -24,12 +24,12 @@ _EXPLAINED: Final = 12
 _ASKED: Final = (NodePhase.FAILED, NodePhase.TIMED_OUT, NodePhase.RUNNING)
 
 
-def jobs_of(cluster: Cluster, flow: Obj) -> dict[str, list[Obj]]:
+async def jobs_of(cluster: Cluster, flow: Obj) -> dict[str, list[Obj]]:
     """The jobs that a flow owns, by node in its order; of a node by item, round and attempt."""
     meta = flow["metadata"]
     nodes = {str(node.get("name")): None for node in (flow.get("spec") or {}).get("flows") or ()}
     found: dict[str, list[tuple[Origin, Obj]]] = {name: [] for name in nodes}
-    for job in cluster._store.peek_all(kinds.JOB, meta.get("namespace", "")):  # noqa: SLF001 - a part of the cluster
+    for job in await cluster._reader.all(kinds.JOB, meta.get("namespace", "")):  # noqa: SLF001 - a part of the cluster
         origin = origin_of(job, meta["name"], nodes) if flow_uid(job) == meta["uid"] else None
         if origin is not None:
             found[origin.node].append((origin, job))
@@ -47,7 +47,7 @@ def _place(origin: Origin) -> tuple[int, int, int]:
 async def gather(cluster: Cluster, flow: Obj, events: list[Obj], *, explain: bool = False) -> FlowSituation:
     """The situation of ``flow`` as the cluster is now; with ``explain`` its jobs say how they stand."""
     nodes = node_records(flow)
-    jobs = {job["metadata"]["name"]: job for found in jobs_of(cluster, flow).values() for job in found}
+    jobs = {job["metadata"]["name"]: job for found in (await jobs_of(cluster, flow)).values() for job in found}
     said = await _explained(cluster, nodes, jobs) if explain else {}
     return FlowSituation(flow, nodes, list(jobs.values()), events, said, cluster.time())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vcnb.client.applying import with_last_applied
-from vcnb.client.documents import Checked, Source, check_all, read
+from vcnb.client.documents import Checked, Source, read
 from vcnb.client.flows.builder import Flow
 from vcnb.client.flows.parts import FLOW_LABEL
 from vcnb.errors import AlreadyExists
@@ -34,11 +34,11 @@ async def submit_flows(cluster: Cluster, source: Source | Flow | Sequence[Any], 
     """
     sources = [source] if isinstance(source, Flow) or not isinstance(source, (list, tuple)) else list(source)
     documents = [document for each in sources for document in documents_of(each)]
-    store = cluster._store  # noqa: SLF001 - submitting is a part of the cluster
-    checked = check_all(documents, store, namespace)
+    checked = await cluster._check(documents, namespace)  # noqa: SLF001 - submitting is a part of the cluster
     for item in checked:
-        if not _replaces(cluster, item.object):
-            cluster._refuse_existing(item)  # noqa: SLF001
+        if not await _replaces(cluster, item.object):
+            await cluster._refuse_existing(item)  # noqa: SLF001
+    await cluster._engine.submitting(checked)  # noqa: SLF001
     handles: list[Handle] = []
     belongings: list[Obj] = []
     for item in checked:
@@ -53,9 +53,9 @@ async def submit_flows(cluster: Cluster, source: Source | Flow | Sequence[Any], 
     return handles[0] if len(handles) == 1 else handles
 
 
-def check_documents(cluster: Cluster, documents: Sequence[Document], namespace: str | None) -> list[Checked]:
+async def check_documents(cluster: Cluster, documents: Sequence[Document], namespace: str | None) -> list[Checked]:
     """Documents as ``submit_documents`` takes them, checked; nothing is stored. Raises InvalidObject."""
-    return check_all(documents, cluster._store, namespace, replace=True)  # noqa: SLF001
+    return await cluster._check(documents, namespace, replace=True)  # noqa: SLF001
 
 
 async def submit_documents(cluster: Cluster, documents: Sequence[Document], namespace: str | None) -> list[Handle]:
@@ -63,10 +63,11 @@ async def submit_documents(cluster: Cluster, documents: Sequence[Document], name
 
     So a cell with its templates and its flow can be run again. Raises InvalidObject, AlreadyExists for a flow.
     """
-    checked = check_documents(cluster, documents, namespace)
+    checked = await check_documents(cluster, documents, namespace)
     for item in checked:
         if kind_of(item.object) == kinds.JOBFLOW:
-            cluster._refuse_existing(item)  # noqa: SLF001
+            await cluster._refuse_existing(item)  # noqa: SLF001
+    await cluster._engine.submitting(checked)  # noqa: SLF001
     store, handles = cluster._store, []  # noqa: SLF001
     for document, item in zip(documents, checked, strict=True):
         if item.old is not None:
@@ -88,15 +89,15 @@ def documents_of(source: Any) -> Iterable[Document]:
     return source.parts() if isinstance(source, Flow) else read(source)
 
 
-def _existing(cluster: Cluster, obj: Obj) -> Obj | None:
+async def _existing(cluster: Cluster, obj: Obj) -> Obj | None:
     meta = obj["metadata"]
-    return cluster._store.peek(kind_of(obj), str(meta.get("name", "")), meta.get("namespace", ""))  # noqa: SLF001
+    return await cluster._reader.find(kind_of(obj), str(meta.get("name", "")), meta.get("namespace", ""))  # noqa: SLF001
 
 
-def _replaces(cluster: Cluster, obj: Obj) -> bool:
+async def _replaces(cluster: Cluster, obj: Obj) -> bool:
     """Whether the object takes the place of one that an earlier flow of this name has left."""
     flow = obj["metadata"].get("labels", {}).get(FLOW_LABEL)
-    there = _existing(cluster, obj)
+    there = await _existing(cluster, obj)
     if not flow or there is None:
         return False
     if there["metadata"].get("labels", {}).get(FLOW_LABEL) == flow:
@@ -108,7 +109,7 @@ def _replaces(cluster: Cluster, obj: Obj) -> bool:
 
 
 async def _store(cluster: Cluster, item: Checked) -> Obj:
-    store, there = cluster._store, _existing(cluster, item.object)  # noqa: SLF001
+    store, there = cluster._store, await _existing(cluster, item.object)  # noqa: SLF001
     if there is None:
         return await store.create(item.object)
     meta = {**item.object["metadata"], "uid": there["metadata"]["uid"]}

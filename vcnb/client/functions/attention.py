@@ -71,7 +71,7 @@ class Attention:
 
     async def _until_over(self, handle: JobHandle) -> None:
         over = (*FINISHED, JobPhase.ABORTED, None)
-        async with self.cluster._changes.follow(kinds.JOB, handle.uid) as feed:  # noqa: SLF001
+        async with self.cluster._changes.follow(kinds.JOB, handle.uid, handle.namespace) as feed:  # noqa: SLF001
             while await self._phase(handle) not in over:
                 await feed.next()
 

@@ -178,7 +178,7 @@ async def submit_payload(
     In this order no pod ever waits for a payload that is not there. A job that is refused leaves nothing behind.
     """
     name = options.name or job_name(of)
-    namespace = options.namespace or "default"
+    namespace = options.namespace or cluster.namespace
     store = cluster._store  # noqa: SLF001 - submitting is a part of the cluster
     secret = await store.create(packed.secret(namespace, name))
     secret_name = secret["metadata"]["name"]

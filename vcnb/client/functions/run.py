@@ -232,9 +232,9 @@ class Run(PayloadHandle):
             if any(owner.get("uid") == self.uid for owner in obj["metadata"].get("ownerReferences", ())):
                 changed.set()
 
-        stop = await self._cluster._changes.listen(kinds.POD, listen)  # noqa: SLF001
+        stop = await self._cluster._changes.listen(kinds.POD, listen, self.namespace)  # noqa: SLF001
         try:
-            async with self._cluster._changes.follow(kinds.JOB, self.uid) as feed:  # noqa: SLF001
+            async with self._cluster._changes.follow(kinds.JOB, self.uid, self.namespace) as feed:  # noqa: SLF001
                 told: set[int] = set()
                 job_changed = asyncio.ensure_future(feed.next())
                 try:

@@ -56,7 +56,7 @@ def waiting_job(case: Case) -> Answer:
 
 
 def _queue_missing(case: Case) -> Answer | None:
-    if case.queue is not None:
+    if case.queue is not None or "Queue" in case.snapshot.unseen:
         return None
     name = case.job.queue
     return Answer(
@@ -77,6 +77,8 @@ def _queue_closed(case: Case) -> Answer | None:
 
 
 def _claim_missing(case: Case) -> Answer | None:
+    if "PersistentVolumeClaim" in case.snapshot.unseen:
+        return None
     for position, volume in enumerate(case.job.spec.get("volumes") or ()):
         claim = volume.get("volumeClaimName")
         if claim and not volume.get("volumeClaim") and claim not in case.snapshot.claims:

@@ -112,8 +112,8 @@ class FlowView(SceneWidget):
             if any(owner.get("uid") == uid for owner in obj["metadata"].get("ownerReferences", ())):
                 PAINTER.dirty(self)
 
-        self._stops.append(await self._cluster._changes.listen(kinds.JOBFLOW, itself))  # noqa: SLF001
-        self._stops.append(await self._cluster._changes.listen(kinds.JOB, owned))  # noqa: SLF001
+        self._stops.append(await self._cluster._changes.listen(kinds.JOBFLOW, itself, self._flow.namespace))  # noqa: SLF001
+        self._stops.append(await self._cluster._changes.listen(kinds.JOB, owned, self._flow.namespace))  # noqa: SLF001
 
     def _clicked(self, content: Mapping[str, Any]) -> None:
         work = self._opening.work(content)

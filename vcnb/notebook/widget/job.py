@@ -64,7 +64,7 @@ class Reader:
 
     async def _gathered(self) -> JobSnapshot:
         await self._job._refresh()  # noqa: SLF001
-        return await gather(self._job.cluster, self._job._seen)  # noqa: SLF001
+        return await gather(self._job.cluster, self._job._seen, self._job.cluster._engine.views)  # noqa: SLF001
 
 
 def static_bundle(snapshot: JobSnapshot) -> dict[str, str]:
@@ -156,10 +156,10 @@ class JobView(SceneWidget):
             if event["metadata"].get("namespace") == namespace and (told == name or told.startswith(f"{name}-")):
                 PAINTER.dirty(self)
 
-        self._stops.append(await changes.listen(kinds.JOB, itself))
+        self._stops.append(await changes.listen(kinds.JOB, itself, namespace))
         for kind in (kinds.POD, kinds.PODGROUP):
-            self._stops.append(await changes.listen(kind, owned))
-        self._stops.append(await changes.listen(kinds.EVENT, about))
+            self._stops.append(await changes.listen(kind, owned, namespace))
+        self._stops.append(await changes.listen(kinds.EVENT, about, namespace))
         self._stops.append(self._unfollow)
 
     def _follow(self) -> None:

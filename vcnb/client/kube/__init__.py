@@ -1,0 +1,1 @@
+"""The client's side of a Kubernetes cluster. Loaded only when one is asked for."""
