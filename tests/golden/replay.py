@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from golden import compare, observe
-from golden.inprocess import NAMESPACE_NAME, PATIENCE, InProcessCluster
+from golden.inprocess import PATIENCE, InProcessCluster
 from golden.orders import Forced
 from vcnb.resources import kinds
 from vcnb.resources.kinds import KINDS, Kind, kind_of
@@ -59,13 +59,13 @@ def replay(trace: Trace, cluster: InProcessCluster, forced: Forced | None = None
     for number, step in enumerate(trace["steps"]):
         player.play(step["do"], forced if forced is not None and forced.step == number else None)
         found: list[compare.Difference] = []
-        seen = observe.see(cluster.store, NAMESPACE_NAME)
+        seen = observe.see(cluster.store, cluster.namespace)
         if forced is not None and forced.shown_at == number:
             found += compare.difference_at(forced.path, forced.recorded, seen)
         if "see" in step:
             found += compare.differences(step["see"], seen, step.get("unstable", ()))
         if "detail" in step:
-            found += compare.detail_differences(step["detail"], observe.detail(cluster.store, NAMESPACE_NAME))
+            found += compare.detail_differences(step["detail"], observe.detail(cluster.store, cluster.namespace))
         if found:
             return Mismatch(trace["name"], number, step["do"], found, seen)
     return None
@@ -76,6 +76,7 @@ class Player:
 
     def __init__(self, cluster: InProcessCluster) -> None:
         self._cluster = cluster
+        self._namespace = cluster.namespace
         self._sim = cluster.simulator
         self._store = cluster.store
         self._job = ""
@@ -95,7 +96,7 @@ class Player:
     # Objects
 
     def _submit(self, manifest: Obj) -> None:
-        obj = {**manifest, "metadata": {"namespace": NAMESPACE_NAME, **manifest["metadata"]}}
+        obj = {**manifest, "metadata": {"namespace": self._namespace, **manifest["metadata"]}}
         if kind_of(obj) == kinds.JOB:
             self._job = obj["metadata"]["name"]
         self._cluster.run(self._store.create(obj))
@@ -104,21 +105,21 @@ class Player:
         self._job = name
 
     def _command(self, action: str) -> None:
-        job = observe.object_of(self._store, kinds.JOB, self._job, NAMESPACE_NAME)
+        job = observe.object_of(self._store, kinds.JOB, self._job, self._namespace)
         self._cluster.run(self._store.create(bus_command(job, action)))
 
     def _scale(self, tasks: Mapping[str, Any], min_available: int | None = None) -> None:
-        job = observe.object_of(self._store, kinds.JOB, self._job, NAMESPACE_NAME)
+        job = observe.object_of(self._store, kinds.JOB, self._job, self._namespace)
         spec: dict[str, Any] = {"tasks": [scaled(task, tasks.get(task["name"], {})) for task in job["spec"]["tasks"]]}
         if min_available is not None:
             spec["minAvailable"] = min_available
-        self._cluster.run(self._store.patch(kinds.JOB, self._job, NAMESPACE_NAME, {"spec": spec}))
+        self._cluster.run(self._store.patch(kinds.JOB, self._job, self._namespace, {"spec": spec}))
 
     def _delete_object(self, kind: str, name: str) -> None:
-        self._cluster.run(self._store.delete(_kind(kind), name, NAMESPACE_NAME))
+        self._cluster.run(self._store.delete(_kind(kind), name, self._namespace))
 
     def _patch_object(self, kind: str, name: str, patch: Mapping[str, Any]) -> None:
-        self._cluster.run(self._store.patch(_kind(kind), name, NAMESPACE_NAME, patch))
+        self._cluster.run(self._store.patch(_kind(kind), name, self._namespace, patch))
 
     # The scheduler
 
@@ -130,11 +131,11 @@ class Player:
 
     def _podgroup(self, phase: str) -> None:
         names = {self._job, f"{self._job}-{self._uid()}"}
-        if any(group["metadata"]["name"] in names for group in self._store.peek_all(kinds.PODGROUP, NAMESPACE_NAME)):
-            self._sim.podgroup(self._job, phase, namespace=NAMESPACE_NAME)
+        if any(group["metadata"]["name"] in names for group in self._store.peek_all(kinds.PODGROUP, self._namespace)):
+            self._sim.podgroup(self._job, phase, namespace=self._namespace)
 
     def _uid(self) -> str:
-        job = self._store.peek(kinds.JOB, self._job, NAMESPACE_NAME)
+        job = self._store.peek(kinds.JOB, self._job, self._namespace)
         return str(job["metadata"]["uid"]) if job is not None else ""
 
     # The kubelet
@@ -163,9 +164,9 @@ class Player:
     def _reap(self) -> None:
         at_once = self._forced.pods if self._forced is not None else ()
         if not at_once:
-            self._sim.reap(namespace=NAMESPACE_NAME)
+            self._sim.reap(namespace=self._namespace)
             return
-        for pod in self._store.peek_all(kinds.POD, NAMESPACE_NAME):
+        for pod in self._store.peek_all(kinds.POD, self._namespace):
             if pod_status.is_terminating(pod):
                 with self._sim.batch() if pod["metadata"]["name"] in at_once else nullcontext():
                     self._sim.reap(pod)
@@ -178,18 +179,18 @@ class Player:
                 names.remove(late)
                 self._cluster.engine.faults.before_delete(late, lambda late=late: self._report_succeeded(late))
         for name in names:
-            if self._store.peek(kinds.POD, name, NAMESPACE_NAME) is None:
+            if self._store.peek(kinds.POD, name, self._namespace) is None:
                 continue
-            verb(name, namespace=NAMESPACE_NAME, **options)
+            verb(name, namespace=self._namespace, **options)
 
     async def _report_succeeded(self, name: str) -> None:
-        await pods.report(self._cluster.engine, Target(NAMESPACE_NAME, name), pod_status.succeeded, pods.at_once)
+        await pods.report(self._cluster.engine, Target(self._namespace, name), pod_status.succeeded, pods.at_once)
 
     def _names(self, which: Any, phases: set[str]) -> list[str]:
         if which == "all":
             return sorted(
                 pod["metadata"]["name"]
-                for pod in self._store.peek_all(kinds.POD, NAMESPACE_NAME)
+                for pod in self._store.peek_all(kinds.POD, self._namespace)
                 if pod_status.phase_of(pod) in phases and not pod_status.is_terminating(pod)
             )
         if isinstance(which[0], str):

@@ -18,6 +18,7 @@ class PublicCluster:
     """What a replay needs, taken from a cluster that people connect to."""
 
     def __init__(self, cluster: Any) -> None:
+        self.namespace = NAMESPACE_NAME
         self.simulator = cluster.simulator
         self.engine = cluster._engine
         self.store = cluster._engine.store
