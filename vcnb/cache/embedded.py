@@ -6,6 +6,9 @@
     <directory>/alluxio-site.properties properties that differ from their defaults
     <pages>/<worker>/                   pages of one worker
 
+With a job store that is shared (etcd) this process is one coordinator of several. Where a token is given
+(``VCNB_CACHE_TOKEN``), the workers are those that ``vcnb worker`` has registered; without one they are this process's own.
+
 Nothing here is started before it is needed. With ``work=False`` only the job store is opened: jobs can be submitted, looked
 at and stopped, and nobody works on them.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -33,6 +36,7 @@ from vcnb.errors import VcnbError
 
 if TYPE_CHECKING:
     from vcnb.cache.coordinator.coordinator import Coordinator
+    from vcnb.cache.remote.secret import Token
     from vcnb.cache.ring import LiveRing
     from vcnb.cache.sources import Sources
 
@@ -60,24 +64,15 @@ class LocalMembers:
         return lambda: None
 
 
-def open_job_store(directory: Path | None, clock: Clock, config: CacheConfig) -> JobStore:
+async def open_job_store(directory: Path | None, clock: Clock, config: CacheConfig) -> JobStore:
     """The job store of a configuration: etcd, RocksDB in ``directory``, or memory where there is none.
 
-    Raises ClusterBusy when another process owns the directory, StoreCorrupt.
+    Raises ClusterBusy when another process owns the directory, StoreCorrupt, VcnbError when no etcd answers.
     """
     if config.store_type == "ETCD":
-        from vcnb.cache.stores.etcd import EtcdKv
+        from vcnb.cache.remote.process import connected_etcd
 
-        return JobStore(
-            EtcdKv(
-                config.endpoints,
-                clock,
-                prefix=config.etcd_path,
-                read_timeout=config.etcd_read_timeout,
-                write_timeout=config.etcd_write_timeout,
-                retries=config.etcd_max_retries,
-            )
-        )
+        return JobStore(await connected_etcd(config, clock))
     if directory is None:
         from vcnb.cache.stores.memory import MemoryKv
 
@@ -122,7 +117,8 @@ class EmbeddedCache:
         self._service: CacheService | None = None
         self._opened: Sources | None = None
         self._sources: UnderStores | None = None
-        self._members: LocalMembers | None = None
+        self._members: Membership | None = None
+        self._ends: list[Callable[[], Awaitable[None]]] = []
         self._ring: LiveRing | None = None
         self._name = name
         self._seal = seal
@@ -178,8 +174,8 @@ class EmbeddedCache:
         Raises ClusterBusy, StoreCorrupt, StoreUnavailable; OSError where the pages cannot be kept.
         """
         if self._store is None:
-            self._seal = self._seal or (Seal.of_file(self._directory / "key") if self._directory else Seal())
-            self._store = self._given_store or open_job_store(self._directory, self._clock, self.config)
+            self._store = self._given_store or await open_job_store(self._directory, self._clock, self.config)
+            self._seal = self._seal or self._new_seal()
             self._service = self._new_service()
         if work and self.coordinator is None:
             try:
@@ -187,6 +183,20 @@ class EmbeddedCache:
             except BaseException:
                 await self._stop_work()
                 raise
+
+    def _new_seal(self) -> Seal:
+        token = self._token()
+        if token is not None:
+            return token.seal()
+        return Seal.of_file(self._directory / "key") if self._directory is not None else Seal()
+
+    def _token(self) -> Token | None:
+        """What workers and coordinators of a shared store have in common."""
+        if not self.store.shared:
+            return None
+        from vcnb.cache.remote.secret import Token
+
+        return Token.find()
 
     def _new_service(self) -> CacheService:
         return CacheService(
@@ -206,9 +216,8 @@ class EmbeddedCache:
         self.remember_activity()
         self._opened = Sources(self.config)
         self._sources = stores = SealedStores(self._opened, self.seal)
-        self.workers = await self._new_workers(stores)
-        self._members = LocalMembers(self.workers)
-        ring = LiveRing(self._members)
+        self._members = await self._new_members(stores)
+        ring = LiveRing(self._members, self.config.virtual_nodes, static=not self.config.dynamic_ring)
         await settle(self.store, ring())
         self._ring = ring
         coordinator = Coordinator(
@@ -224,6 +233,28 @@ class EmbeddedCache:
         await coordinator.start()
         self.coordinator = coordinator
         self._service = self._new_service()
+
+    async def _new_members(self, stores: UnderStores) -> Membership:
+        """Registered workers of a shared store for which there is a token, else workers of this process."""
+        token = self._token()
+        if token is None:
+            if self.store.shared:
+                from vcnb.cache.remote.members import workers_of
+                from vcnb.cache.remote.secret import Token
+
+                if await workers_of(self.store.kv):
+                    Token.need()
+            self.workers = await self._new_workers(stores)
+            return LocalMembers(self.workers)
+        from vcnb.cache.remote.client import Connections
+        from vcnb.cache.remote.coordinator import remote_workers
+        from vcnb.cache.remote.members import Members
+
+        connections = Connections(token)
+        members = Members(self.store.kv, self._clock, remote_workers(connections))
+        self._ends = [members.stop, connections.close]
+        await members.start()
+        return members
 
     async def _new_workers(self, stores: UnderStores) -> list[Worker]:
         from vcnb.cache.pages import PageStore
@@ -286,6 +317,9 @@ class EmbeddedCache:
         workers, self.workers = self.workers, []
         for worker in workers:
             await worker.stop()
+        ends, self._ends = self._ends, []
+        for end in ends:
+            await end()
         ring, self._ring = self._ring, None
         if ring is not None:
             ring.close()

@@ -82,7 +82,7 @@ class Seal:
         except (InvalidTag, ValueError):
             raise ValueError(
                 "the storage options of this job were sealed with another key; coordinators and workers that share jobs "
-                "need the same key file"
+                "need the same token (VCNB_CACHE_TOKEN), or the same key file"
             ) from None
         opened: dict[str, Any] = json.loads(text)
         return opened

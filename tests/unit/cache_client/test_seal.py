@@ -46,7 +46,7 @@ def test_the_key_is_for_its_owner_only(tmp_path):
 def test_another_key_does_not_open_it_and_says_what_is_needed():
     sealed = Seal().seal(SECRET)
 
-    with pytest.raises(ValueError, match="same key file") as error:
+    with pytest.raises(ValueError, match="same token") as error:
         Seal().open(sealed)
 
     assert "hunter2horse" not in str(error.value)
