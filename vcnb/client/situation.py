@@ -16,13 +16,18 @@ from vcnb.scene.snapshot import ClusterSnapshot, JobSnapshot, pod_order
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
+    from vcnb.cache.api import CacheProgress, JobFacts
     from vcnb.client.backend import Reader
+    from vcnb.client.cache.host import CacheHost
     from vcnb.client.cluster import Cluster
 
 __all__ = ["gather", "gather_cluster"]
 
 MOST_FAILED_PODS = 20
 """So many logs are looked into for one explanation."""
+
+MOST_CACHE_JOBS = 20
+"""So many jobs of the cache are shown."""
 
 
 async def gather(cluster: Cluster, job: Obj, reader: Reader | None = None) -> JobSnapshot:
@@ -130,4 +135,14 @@ async def gather_cluster(cluster: Cluster) -> ClusterSnapshot:
         used={node: {name: str(amount) for name, amount in used.items()} for node, used in totals.items()},
         now=cluster.time(),
         stale=backend.stale(),
+        cache=await cache_jobs(backend.cache),
     )
+
+
+async def cache_jobs(host: CacheHost) -> Sequence[tuple[JobFacts, CacheProgress]]:
+    """The newest jobs of the cache with how far each is; none while the cache was not started."""
+    if host.embedded is None:
+        return ()
+    access = host.embedded.access
+    found = await access.jobs(limit=MOST_CACHE_JOBS)
+    return [(facts, await access.progress(facts.id)) for facts in found]

@@ -1,4 +1,4 @@
-"""A cluster at a glance: its nodes and how full they are, its queues and their shares, its jobs, newest first."""
+"""A cluster at a glance: nodes and how full they are, queues and their shares, jobs, newest first, and the cache's jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vcnb.store.protocol import Obj
 
 __all__ = ["SECTIONS", "html", "sections", "text"]
 
-SECTIONS = ("head", "nodes", "queues", "jobs")
+SECTIONS = ("head", "nodes", "queues", "jobs", "cache")
 MAX_ROWS = 40
 _FINISHED = frozenset({"Completed", "Failed", "Terminated"})
 _RESOURCES = ("cpu", "memory", "pods")
@@ -39,7 +39,16 @@ def sections(snapshot: ClusterSnapshot, *, live: bool) -> Mapping[str, str]:
         "nodes": _nodes(snapshot),
         "queues": _queues(snapshot),
         "jobs": _jobs(snapshot, live=live),
+        "cache": _cache(snapshot, live=live),
     }
+
+
+def _cache(snapshot: ClusterSnapshot, *, live: bool) -> str:
+    if not snapshot.cache:
+        return ""
+    from vcnb.scene.cache import jobs_html
+
+    return folded("cache", jobs_html(snapshot.cache, snapshot.now, live=live), open_=True)
 
 
 def _tally(jobs: Sequence[Obj]) -> Counter[str]:

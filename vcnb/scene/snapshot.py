@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcnb.store.protocol import Obj
+
+if TYPE_CHECKING:
+    from vcnb.cache.api import CacheProgress, JobFacts
 
 __all__ = ["ClusterSnapshot", "JobSnapshot", "Stale", "pod_order"]
 
@@ -47,7 +50,10 @@ class JobSnapshot:
 
 @dataclass(frozen=True)
 class ClusterSnapshot:
-    """A whole cluster. ``used``: by node, the requests of the pods bound to it, and how many they are (``pods``)."""
+    """A whole cluster. ``used``: by node, the requests of the pods bound to it, and how many they are (``pods``).
+
+    ``cache``: jobs of the dataset cache with how far each is, newest first; empty while the cache is not in use.
+    """
 
     url: str
     nodes: Sequence[Obj] = ()
@@ -56,6 +62,7 @@ class ClusterSnapshot:
     used: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     now: float = 0.0
     stale: Stale | None = None
+    cache: Sequence[tuple[JobFacts, CacheProgress]] = ()
 
 
 def pod_order(job: Obj) -> Callable[[Obj], tuple[int, int, str]]:

@@ -91,7 +91,7 @@ class CacheHost:
             await cache.start(work=work)
             if self._embedded is None:
                 self._embedded = cache
-                for listener in self._listeners:
+                for listener in list(self._listeners):
                     listener(cache)
         return cache
 
@@ -117,11 +117,17 @@ class CacheHost:
             self._alluxio = AlluxioAccess(self.place.endpoints[0], self.clock, base_path=self.place.prefix)
         return self._alluxio
 
-    def when_started(self, listener: Callable[[EmbeddedCache], None]) -> None:
-        """Call ``listener`` when the cache has been opened, or now if it has."""
+    def when_started(self, listener: Callable[[EmbeddedCache], None]) -> Callable[[], None]:
+        """Call ``listener`` when the cache has been opened, or now if it has; returns the way to forget it."""
         self._listeners.append(listener)
         if self._embedded is not None:
             listener(self._embedded)
+
+        def forget() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return forget
 
     # -- unfinished jobs of an earlier process
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import traitlets
 
@@ -18,9 +18,13 @@ from vcnb.scene.snapshot import ClusterSnapshot
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
+    from vcnb.cache.embedded import EmbeddedCache
     from vcnb.client.cluster import Cluster
 
 __all__ = ["Dashboard"]
+
+CACHE_SECONDS: Final = 1.0
+"""Between two looks at the numbers of cache jobs that run."""
 
 
 class Dashboard(SceneWidget):
@@ -32,6 +36,7 @@ class Dashboard(SceneWidget):
     cell_nodes = traitlets.Unicode().tag(sync=True)
     cell_queues = traitlets.Unicode().tag(sync=True)
     cell_jobs = traitlets.Unicode().tag(sync=True)
+    cell_cache = traitlets.Unicode().tag(sync=True)
     cell_opened = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, cluster: Cluster) -> None:
@@ -44,6 +49,8 @@ class Dashboard(SceneWidget):
         return self._cluster._bridge.run(gather_cluster(self._cluster))  # noqa: SLF001
 
     def _state(self, snapshot: ClusterSnapshot) -> dict[str, Any]:
+        if any(not facts.finished for facts, _ in snapshot.cache):
+            PAINTER.later(self, CACHE_SECONDS)
         return {
             **{f"cell_{key}": html for key, html in scene.sections(snapshot, live=True).items()},
             **self._opening.state(),
@@ -60,6 +67,11 @@ class Dashboard(SceneWidget):
 
         for kind in (kinds.JOB, kinds.POD, kinds.QUEUE, kinds.NODE):
             self._stops.append(await self._cluster._changes.listen(kind, changed))  # noqa: SLF001
+        host = self._cluster._engine.cache  # noqa: SLF001
+        self._stops.append(host.when_started(self._cache_started))
+
+    def _cache_started(self, cache: EmbeddedCache) -> None:
+        self._stops.append(cache.service.on_move(lambda _: PAINTER.dirty(self)))
 
     def _clicked(self, content: Mapping[str, Any]) -> None:
         work = self._opening.work(content)
