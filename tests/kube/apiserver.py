@@ -101,11 +101,11 @@ class ApiServer:
         return self
 
     def stop(self) -> None:
-        """Stop both."""
+        """Stop both at once: nobody needs the data any more."""
         try:
-            self.stop_server()
+            self.stop_server(kill=True)
         finally:
-            self.stop_etcd()
+            self.stop_etcd(kill=True)
 
     def __enter__(self) -> Self:
         try:

@@ -5,6 +5,8 @@ order of the changes: a handler puts a key on a queue and returns. What a contro
 informer at once by ``saw``; the watch brings the same version later and nobody is told twice.
 
 When the watch has expired the informer lists again and tells its subscribers the difference, as if they had followed.
+Where the new list does not help either, because the next watch expires before it brought anything, there is a pause
+between attempts as after any other failure.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
@@ -83,7 +86,8 @@ class _Index:
 class Informer:
     """The local view of one kind. Objects in it are values: never change one.
 
-    ``clock`` times the pauses between attempts while the store cannot be reached (0.8 s, doubled up to 30 s).
+    ``clock`` times the pauses between attempts while the store cannot be reached (0.8 s, doubled up to 30 s, and up to a
+    fifth longer at random, so that not everybody comes back at once).
     """
 
     def __init__(self, store: ObjectStore, kind: Kind, *, clock: Clock | None = None) -> None:
@@ -94,6 +98,7 @@ class Informer:
         self._indexes: dict[str, _Index] = {}
         self._subscribers: list[_Subscriber] = []
         self._version = 0  # of the last change that the watch brought
+        self._expired = 0  # watches in a row that expired before they brought anything
         self._pending: deque[tuple[Obj | None, Obj | None]] = deque()
         self._telling = False
         self._synced = asyncio.Event()
@@ -191,16 +196,22 @@ class Informer:
                     listed = True
                     pause = _FIRST_RETRY
                 if not await self._watch():
-                    await self._clock.sleep(pause)
+                    await self._rest(pause)
             except ClusterClosed:
                 return
             except Expired as error:
                 _log.info("watch of %s: %s", self.kind.plural, error)
                 listed = False
+                self._expired += 1
+                if self._expired > 1:
+                    await self._rest(min(_FIRST_RETRY * 2 ** (self._expired - 2), _LONGEST_RETRY))
             except (ApiError, OSError) as error:
                 _log.warning("watch of %s: %s; trying again in %g s", self.kind.plural, error, pause)
-                await self._clock.sleep(pause)
+                await self._rest(pause)
                 pause = min(pause * 2, _LONGEST_RETRY)
+
+    async def _rest(self, pause: float) -> None:
+        await self._clock.sleep(pause * random.uniform(1.0, 1.2))  # noqa: S311 to spread attempts, not to be secret
 
     async def _list(self) -> None:
         """List everything and tell the difference to what was known."""
@@ -224,6 +235,7 @@ class Informer:
         try:
             while events := await watch.batch():
                 brought = True
+                self._expired = 0
                 for start in range(0, len(events), _CHUNK):
                     if start:
                         await asyncio.sleep(0)

@@ -28,7 +28,7 @@ from vcnb.store.kubernetes.login import Login, log_in
 from vcnb.store.kubernetes.refusals import refusal, status_of
 from vcnb.store.values import plain
 
-__all__ = ["JSON", "JSON_PATCH", "MERGE_PATCH", "Connection", "Timeouts"]
+__all__ = ["JSON", "JSON_PATCH", "MERGE_PATCH", "Connection", "Timeouts", "hang_up"]
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -89,6 +89,8 @@ class Connection:
         if self._renewing is not None:
             self._renewing.cancel()
         await self._session.close()
+        for _ in range(3):
+            await asyncio.sleep(0)  # an aborted connection is closed in the loop's next turns, not at once
 
     async def version(self) -> Mapping[str, Any]:
         """What the server says about itself: ``gitVersion`` and more. Anybody whose credentials are accepted may ask."""
@@ -263,10 +265,21 @@ def _session(login: Login) -> aiohttp.ClientSession:
     )
 
 
+def hang_up(answer: aiohttp.ClientResponse) -> None:
+    """End a stream at once: a polite end of TLS would wait for a server that may be gone."""
+    transport = _transport(answer)
+    if transport is not None:
+        transport.abort()
+    answer.close()
+
+
+def _transport(answer: aiohttp.ClientResponse) -> asyncio.Transport | None:
+    return None if answer.connection is None else answer.connection.transport
+
+
 def _keep_alive(answer: aiohttp.ClientResponse) -> None:
     """Let the system look whether the other end of a watch is still there."""
-    connection = answer.connection
-    transport = None if connection is None else connection.transport
+    transport = _transport(answer)
     found = None if transport is None else transport.get_extra_info("socket")
     if found is None:
         return

@@ -97,8 +97,7 @@ class KubernetesStore:
             matches = selectors.field_selector(field_selector)
             answer = ObjectList([obj for obj in answer.items if matches(obj)], answer.resource_version)
         except ApiError as error:
-            since = self._failing[call][0] if call in self._failing else self._clock.time()
-            self._failing[call] = (since, error)
+            self._failed(call, error)
             raise
         self._failing.pop(call, None)
         return answer
@@ -136,17 +135,25 @@ class KubernetesStore:
             present = await self.list(kind, namespace, label_selector=label_selector)
             initial = [WatchEvent("ADDED", obj) for obj in present.items]
             resource_version = present.resource_version
+        call = Call("watch", kind, (namespace or "") if kind.namespaced else "")
         watch = KubernetesWatch(
             self.connection,
             self._clock,
-            Call("watch", kind, (namespace or "") if kind.namespaced else ""),
+            call,
             str(resource_version),
             query=_selecting(label_selector),
             initial=initial,
             resync=self._resync,
             on_close=self._watches.discard,
         )
-        await watch.connect()
+        try:
+            await watch.connect()
+        except Expired:
+            raise
+        except ApiError as error:
+            self._failed(call, error)
+            raise
+        self._failing.pop(call, None)
         self._watches.add(watch)
         return watch
 
@@ -242,6 +249,11 @@ class KubernetesStore:
         await self.connection.close()
 
     # How it is done
+
+    def _failed(self, call: Call, error: ApiError) -> None:
+        """Remember that a kind cannot be followed, and since when."""
+        since = self._failing[call][0] if call in self._failing else self._clock.time()
+        self._failing[call] = (since, error)
 
     def _open(self) -> None:
         if self._closed:

@@ -20,7 +20,7 @@ import msgspec
 from vcnb.clock import Clock
 from vcnb.errors import ApiError, Expired, InternalError, ServerTimeout, TooManyRequests, Unreachable
 from vcnb.store.kubernetes.calls import Call
-from vcnb.store.kubernetes.connection import Connection
+from vcnb.store.kubernetes.connection import Connection, hang_up
 from vcnb.store.kubernetes.refusals import refusal
 from vcnb.store.protocol import WatchEvent
 
@@ -229,7 +229,7 @@ class KubernetesWatch:
         answer, self._answer = self._answer, None
         if answer is None:
             return
-        answer.close()
+        hang_up(answer)
         if self._clock.time() - self._connected_at > _LASTING:
             self._pause = 0.0
 
