@@ -27,7 +27,7 @@ from vcnb.cache.config import CacheConfig
 from vcnb.cache.errors import StoreUnavailable
 from vcnb.cache.local import ServiceAccess
 from vcnb.cache.metrics import CacheMetrics
-from vcnb.cache.protocol import Membership, Ring, UnderStores, Worker
+from vcnb.cache.protocol import Membership, Ring, UnderStores, Worker, WorkerLost, WorkerStatus
 from vcnb.cache.seal import Seal, SealedStores
 from vcnb.cache.service import CacheService
 from vcnb.cache.stores.jobs import JobStore
@@ -123,6 +123,8 @@ class EmbeddedCache:
         self._name = name
         self._seal = seal
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._statuses: dict[str, WorkerStatus] = {}
+        self._gauges()
 
     # -- parts
 
@@ -326,6 +328,32 @@ class EmbeddedCache:
         sources, self._opened, self._sources = self._opened, None, None
         if sources is not None:
             await sources.close()
+
+    async def measure(self) -> None:
+        """Read what workers hold, for the metrics to show."""
+        for name, worker in self.members.live().items() if self._members is not None else ():
+            try:
+                self._statuses[name] = await worker.status()
+            except WorkerLost:
+                self._statuses.pop(name, None)
+
+    def _gauges(self) -> None:
+        """Where the numbers of pages come from."""
+        gauge, statuses = self.metrics.gauge, self._statuses
+
+        def of_each(field: str) -> Callable[[], dict[tuple[str, ...], float]]:
+            return lambda: {(name,): float(getattr(status, field)) for name, status in statuses.items()}
+
+        def of_all(field: str) -> Callable[[], dict[tuple[str, ...], float]]:
+            return lambda: {(): float(sum(getattr(status, field) for status in statuses.values()))}
+
+        gauge("alluxio_cached_storage", of_all("used"))
+        gauge("alluxio_cached_capacity", of_all("capacity"))
+        gauge("alluxio_cached_evicted_data", of_all("evicted"))
+        gauge("cachejobs_cache_bytes", of_each("used"))
+        gauge("cachejobs_cache_capacity_bytes", of_each("capacity"))
+        gauge("cachejobs_cache_pinned_bytes", of_each("pinned"))
+        gauge("cachejobs_cache_evicted_bytes", of_each("evicted"))
 
     async def reconfigure(self, config: CacheConfig) -> None:
         """Take another configuration. What works is stopped and started anew; jobs that run go on at their checkpoints."""

@@ -39,6 +39,16 @@ HELP: Final[Mapping[str, tuple[str, tuple[str, ...], str]]] = {
     "cachejobs_claims_lost": ("counter", (), "Claims that another coordinator won"),
     "cachejobs_fenced_writes": ("counter", (), "Writes refused because the job is another coordinator's now"),
     "cachejobs_submissions_rejected": ("counter", ("reason",), "Submissions refused"),
+    "alluxio_cached_storage": ("gauge", (), "Bytes of pages"),
+    "alluxio_cached_capacity": ("gauge", (), "Bytes of pages that there is room for"),
+    "alluxio_cached_evicted_data": ("counter", (), "Bytes of pages that went to make room"),
+    "alluxio_cached_data_read": ("counter", (), "Bytes that reads found in the cache"),
+    "alluxio_external_data_read": ("counter", (), "Bytes that reads fetched from sources"),
+    "cachejobs_cache_bytes": ("gauge", ("worker",), "Bytes of pages of a worker"),
+    "cachejobs_cache_capacity_bytes": ("gauge", ("worker",), "Bytes of pages that a worker has room for"),
+    "cachejobs_cache_pinned_bytes": ("gauge", ("worker",), "Bytes of pinned pages of a worker"),
+    "cachejobs_cache_evicted_bytes": ("counter", ("worker",), "Bytes that went to make room, since the worker started"),
+    "cachejobs_read_bytes": ("counter", ("source",), "Bytes of reads by where they came from: cache, ufs"),
 }
 """Kind, labels and help of every metric. Prometheus shows counters with ``_total`` appended."""
 
@@ -82,7 +92,7 @@ class CacheMetrics:
         histogram.observe(value)
 
     def gauge(self, name: str, values: Callable[[], Mapping[Labels, float]]) -> None:
-        """Say where the values of a gauge come from, by labels."""
+        """Say where the values of a gauge come from, by labels; or of a counter that somebody else counts."""
         self._gauges[name] = values
 
     def value(self, name: str, *labels: str) -> float:
@@ -98,8 +108,12 @@ class CacheMetrics:
         from prometheus_client import CollectorRegistry
 
         registry = CollectorRegistry()
-        registry.register(_Collector(self))
+        registry.register(self.collector())
         return registry
+
+    def collector(self) -> Any:
+        """What shows the present numbers in another registry."""
+        return _Collector(self)
 
     def families(self) -> Iterator[Any]:
         """The numbers as prometheus_client's metric families."""
@@ -111,6 +125,8 @@ class CacheMetrics:
                 for (counted, values), number in sorted(self._counts.items()):
                     if counted == name:
                         counter.add_metric(values, number)
+                for values, number in sorted(self._gauges.get(name, dict)().items()):
+                    counter.add_metric(values, number)
                 yield counter
             elif kind == "gauge":
                 gauge = GaugeMetricFamily(name, text, labels=labels)

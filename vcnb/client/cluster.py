@@ -28,6 +28,7 @@ from vcnb.resources.kinds import Kind, find_kind, kind_of
 from vcnb.store.protocol import Obj, ObjectStore
 
 if TYPE_CHECKING:
+    from vcnb.client.attaching import Attached
     from vcnb.client.cache.cache import Cache
     from vcnb.client.engine import Engine
     from vcnb.client.functions.function import RemoteFunction
@@ -140,6 +141,20 @@ class Cluster:
     submit, submit_async = twins(_submit)
     apply, apply_async = twins(_apply)
     validate, validate_async = twins(_validate)
+
+    async def _attach(self, name: str, namespace: str | None = None, *, kind: str | None = None) -> Attached:
+        """Find a job, flow or cache job again, by name: after a restart of the kernel, or from another notebook.
+
+        Gives what submitting gave: a JobHandle (of a function, sweep or notebook the one with its results), a FlowHandle, or
+        a CacheHandle. ``name``: also the function's name of a job whose own was made up, and of a cache job its path, the
+        last part of it, or its id. ``kind``: ``job``, ``flow`` or ``cache``. Raises NotFound, naming near ones; VcnbError
+        when there are several.
+        """
+        from vcnb.client.attaching import find
+
+        return await find(self, name, namespace, kind)
+
+    attach, attach_async = twins(_attach)
 
     # -- functions, sweeps, notebooks ------------------------------------------------------------------------------
 
@@ -349,7 +364,7 @@ class Cluster:
         """
         from vcnb.client.metrics import cluster_metrics
 
-        return cluster_metrics(self._engine)
+        return await cluster_metrics(self._engine)
 
     metrics, metrics_async = twins(_metrics)
 

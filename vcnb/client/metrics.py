@@ -71,11 +71,18 @@ class Metrics:
     __repr__ = __str__
 
 
-def cluster_metrics(backend: Backend) -> Metrics:
-    """Read all numbers. Runs on the cluster's loop; raises VcnbError when the controllers are off."""
+async def cluster_metrics(backend: Backend) -> Metrics:
+    """Read all numbers: the controllers', and the cache's once it is in use. Runs on the cluster's loop.
+
+    Raises VcnbError when the controllers are off.
+    """
     if backend.plane is None:
         raise VcnbError('nothing is counted while the controllers are off; connect without "controllers=off"')
     registry = backend.plane.metrics()
+    cache = backend.cache.embedded
+    if cache is not None:
+        await cache.measure()
+        registry.register(cache.metrics.collector())
     samples = tuple(
         Sample(sample.name, dict(sample.labels), float(sample.value))
         for family in registry.collect()
