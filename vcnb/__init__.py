@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from vcnb.cache.errors import CacheJobFailed
+    from vcnb.client.attaching import attach
     from vcnb.client.cache.handle import CacheHandle
     from vcnb.client.cluster import Cluster
     from vcnb.client.connect import connect
@@ -90,6 +91,7 @@ __all__ = [
     "VcnbError",
     "WaitTimeout",
     "__version__",
+    "attach",
     "connect",
     "glue",
     "job_from_template",
@@ -103,6 +105,7 @@ _LAZY = {
     "Flow": "vcnb.client.flows.builder",
     "FlowHandle": "vcnb.client.flow",
     "JobHandle": "vcnb.client.job",
+    "attach": "vcnb.client.attaching",
     "connect": "vcnb.client.connect",
     "glue": "vcnb.client.functions.glue",
     "Job": "vcnb.resources.builders",

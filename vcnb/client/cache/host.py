@@ -57,6 +57,15 @@ class CacheHost:
         return self._embedded
 
     @property
+    def used(self) -> bool:
+        """Whether there may be jobs to look at: it runs, an earlier process has used it, or others share it."""
+        return (
+            self._embedded is not None
+            or self.place.kind != "embedded"
+            or (self.directory is not None and self.directory.exists())
+        )
+
+    @property
     def config(self) -> CacheConfig:
         """The configuration in force: the defaults, what the cluster's file of properties says, and the cache's URL."""
         if self._embedded is not None:
