@@ -1,0 +1,165 @@
+"""One filesystem's connection to a cache: found when it is first needed, found anew when it has gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import weakref
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, TypeVar
+
+from vcnb.cache.filesystem.link import ClusterLink, Link, SourceLink, at_home, connected, home_of, wait, wrap
+from vcnb.cache.filesystem.reader import CacheReader
+from vcnb.errors import InvalidState, VcnbError
+
+__all__ = ["Connection"]
+
+T = TypeVar("T")
+Work = Callable[[CacheReader], Coroutine[Any, Any, T]]
+
+_ELSEWHERE: Final = "elsewhere"
+_log = logging.getLogger(__name__)
+
+
+class _NoCache(Exception):
+    """There is a cluster, and its cache cannot be had."""
+
+
+class _Way:
+    """A link that was taken, and the reader of its cache."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.reader: CacheReader | None = None
+        self.end: Callable[[], object] | None = None
+
+
+class Connection:
+    """Does things with the reader of a cache, from any thread, loop and process.
+
+    ``home``: the process in which the cluster is (``home_of``), "" for this one. ``options`` go to the sources. After a
+    fork the cluster is in the parent: the child reads the sources themselves.
+    """
+
+    def __init__(
+        self,
+        cluster: Any,
+        options: Mapping[str, Any],
+        *,
+        home: str = "",
+        freshness: float = 0.0,
+        fallback: bool = True,
+    ) -> None:
+        self.options = dict(options)
+        self._cluster = cluster
+        self._home = home
+        self._freshness = freshness
+        self._fallback = fallback
+        self._process = os.getpid()
+        self._way: _Way | None = None
+
+    async def cached(self, work: Work[T]) -> T:
+        """Do something with the reader, and await it on this loop, whichever it is."""
+        way = self._current()
+        if way is None:
+            way = await asyncio.to_thread(self._found)
+        try:
+            return await wrap(way.link, self._do(way, work))
+        except _NoCache as reason:
+            way = self._without_cache(str(reason))
+        return await wrap(way.link, self._do(way, work))
+
+    def blocking(self, work: Work[T]) -> T:
+        """Do something with the reader, and wait for it in this thread."""
+        way = self._found()
+        try:
+            return wait(way.link, self._do(way, work))
+        except _NoCache as reason:
+            way = self._without_cache(str(reason))
+        return wait(way.link, self._do(way, work))
+
+    async def _do(self, way: _Way, work: Work[T]) -> T:
+        """On the loop of the way."""
+        if way.reader is None:
+            try:
+                cache = await way.link.cache()
+            except InvalidState:
+                raise
+            except VcnbError as error:
+                if not self._fallback or way.link.closed:
+                    raise
+                raise _NoCache(str(error)) from error
+            way.reader = CacheReader(cache, self.options, freshness=self._freshness)
+        return await work(way.reader)
+
+    @property
+    def reader(self) -> CacheReader | None:
+        """The reader, once something was read."""
+        way = self._way
+        return way.reader if way is not None else None
+
+    @property
+    def fallback_reason(self) -> str:
+        """Why there is no cache; nothing when there is, or nothing was read yet."""
+        way = self._current()
+        return way.link.reason if way is not None and isinstance(way.link, SourceLink) else ""
+
+    def close(self) -> None:
+        """End what this connection alone holds; it may be used again."""
+        way, self._way = self._way, None
+        if way is not None and way.end is not None:
+            way.end()
+
+    def coordinates(self) -> tuple[str | None, str]:
+        """By what a copy finds the cluster: its URL, if it was given by one, and its home."""
+        url = self._cluster if isinstance(self._cluster, str) else None
+        way = self._current()
+        cluster = self._cluster
+        if way is not None and isinstance(way.link, ClusterLink) and not self._durable(way.link):
+            cluster = way.link.cluster
+        return url, self._home or home_of(cluster)
+
+    def _durable(self, link: ClusterLink) -> bool:
+        """Whether the cluster can be had again by its URL; every ``memory://`` is another one."""
+        named = self._cluster is None or isinstance(self._cluster, str)
+        return named and not str(link.cluster.url).startswith("memory:")
+
+    def _current(self) -> _Way | None:
+        """The way that was taken before, if it is still open."""
+        way = self._way
+        return None if way is None or way.link.closed or self._process != os.getpid() else way
+
+    def _found(self) -> _Way:
+        """The way to the cache; it may take a while to find, because a cluster starts."""
+        way = self._current()
+        if way is not None:
+            return way
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._home = self._home or _ELSEWHERE
+        return self._take(self._new_link())
+
+    def _new_link(self) -> Link:
+        cluster = self._cluster
+        if self._home:
+            here, cluster = at_home(self._home, cluster)
+            if not here:
+                return SourceLink("the cluster of this filesystem is in another process")
+        return connected(cluster, fallback=self._fallback)
+
+    def _without_cache(self, reason: str) -> _Way:
+        _log.warning("reading without the cache, straight from the sources: %s", reason)
+        return self._take(SourceLink(reason))
+
+    def _take(self, link: Link) -> _Way:
+        way = self._way = _Way(link)
+        if isinstance(link, SourceLink):
+            way.end = weakref.finalize(self, _end, link)
+        return way
+
+
+def _end(link: SourceLink) -> None:
+    """Close what a filesystem without a cache held, when it is no longer used."""
+    if not link.closed and link.loop.is_running():
+        asyncio.run_coroutine_threadsafe(link.close(), link.loop)

@@ -1,0 +1,214 @@
+"""An open file of the cache. Reads go the shortest way: pages on this machine's disk are read in the thread that asks."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from vcnb.cache.filesystem.numbers import Numbers
+from vcnb.cache.protocol import PAGE_SIZE, DirectReader, FileInfo
+
+__all__ = ["CacheFile", "Pages", "fetched"]
+
+_SMALL: Final = PAGE_SIZE // 4
+"""Smaller reads are served from the page around them, which has to be read whole to check it anyway."""
+
+_FIRST_WINDOW: Final = 2
+
+
+class Pages(Protocol):
+    """What an open file reads through."""
+
+    @property
+    def numbers(self) -> Numbers: ...
+
+    def fetch(self, file: FileInfo, offset: int, length: int, ahead: int) -> bytes:
+        """A range of the file by the way of the cache's loop; waits for it."""
+        ...
+
+
+def fetched(length: int, fill: Callable[[memoryview], bool]) -> bytes | None:
+    """``length`` bytes that ``fill`` writes into place; None when it says no. They are never copied."""
+    whole = io.BytesIO(bytes(length))
+    with whole.getbuffer() as view:
+        if not fill(view):
+            return None
+    return whole.getvalue()
+
+
+class CacheFile(io.BufferedIOBase):
+    """A file of one version, open for reading; seekable. ``read_ahead`` is in pages, 0 for none.
+
+    Raises SourceChanged when a page is not cached and the source has another version by now: open it anew.
+    """
+
+    mode = "rb"
+
+    def __init__(
+        self, fs: Any, path: str, pages: Pages, file: FileInfo, direct: DirectReader | None, read_ahead: int
+    ) -> None:
+        super().__init__()
+        self.fs = fs
+        self.path = path
+        self.file = file
+        self.size = file.size
+        self._pages = pages
+        self._direct = direct
+        self._position = 0
+        self._buffer = b""
+        self._start = 0
+        self._read_ahead = read_ahead
+        self._next = -1
+        self._window = 0
+
+    @property
+    def name(self) -> str:
+        return self.path
+
+    @property
+    def full_name(self) -> str:
+        """The path as a URL."""
+        return f"vcache://{self.path}"
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What ``info`` said when it was opened."""
+        details: dict[str, Any] = self.fs.described(self.file)
+        return details
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        self._check()
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        self._check()
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}.get(whence)
+        if base is None:
+            raise ValueError(f"whence is 0, 1 or 2, not {whence}")
+        if base + offset < 0:
+            raise OSError(22, "a position before the beginning of the file")
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._check()
+        left = max(self.size - self._position, 0)
+        wanted = left if size is None or size < 0 else min(size, left)
+        data = self._at(self._position, wanted)
+        self._position += len(data)
+        return data
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return self.read(PAGE_SIZE if size < 0 else size)
+
+    def readinto(self, buffer: Any, /) -> int:
+        self._check()
+        view = memoryview(buffer).cast("B")
+        wanted = min(len(view), max(self.size - self._position, 0))
+        if wanted >= _SMALL and self._direct_into(self._position, view[:wanted]):
+            self._position += wanted
+            return wanted
+        data = self.read(wanted)
+        view[: len(data)] = data
+        return len(data)
+
+    def readinto1(self, buffer: Any, /) -> int:
+        return self.readinto(buffer)
+
+    def peek(self, size: int = 0, /) -> bytes:
+        """Some of the next bytes, without moving on."""
+        self._check()
+        left = max(self.size - self._position, 0)
+        return self._at(self._position, min(left, max(size, 1))) + self._buffered(self._position + max(size, 1))
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        self._check()
+        limit = self.size if size is None or size < 0 else size
+        parts: list[bytes] = []
+        while limit > 0 and self._position < self.size:
+            self._at(self._position, 1)
+            data = self._buffered(self._position)
+            end = data.find(b"\n") + 1
+            part = data[: min(end or len(data), limit)]
+            parts.append(part)
+            self._position += len(part)
+            limit -= len(part)
+            if part.endswith(b"\n"):
+                break
+        return b"".join(parts)
+
+    def close(self) -> None:
+        self._buffer = b""
+        super().close()
+
+    def __reduce__(self) -> Any:
+        return _reopened, (self.fs, self.path, self._position)
+
+    def __repr__(self) -> str:
+        return f"<CacheFile {self.full_name}>"
+
+    # -- bytes
+
+    def _check(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+
+    def _buffered(self, position: int) -> bytes:
+        """What the buffer has from a position on."""
+        offset = position - self._start
+        return self._buffer[offset:] if 0 <= offset < len(self._buffer) else b""
+
+    def _at(self, position: int, wanted: int) -> bytes:
+        if wanted <= 0:
+            return b""
+        offset = position - self._start
+        if offset >= 0 and offset + wanted <= len(self._buffer):
+            return self._buffer[offset : offset + wanted]
+        if wanted >= _SMALL:
+            return self._range(position, wanted)
+        start = position - position % PAGE_SIZE
+        end = min(-(-(position + wanted) // PAGE_SIZE) * PAGE_SIZE, self.size)
+        self._buffer, self._start = self._range(start, end - start), start
+        return self._buffer[position - start : position - start + wanted]
+
+    def _range(self, offset: int, length: int) -> bytes:
+        data = fetched(length, lambda view: self._direct_into(offset, view)) if self._direct is not None else None
+        if data is not None:
+            return data
+        return self._pages.fetch(self.file, offset, length, self._ahead(offset, length))
+
+    def _direct_into(self, offset: int, view: memoryview) -> bool:
+        if self._direct is None:
+            return False
+        try:
+            there = self._direct.read_into(self.file, offset, view)
+        except Exception:  # noqa: BLE001 - the worker was stopped, say: the long way knows what to do
+            self._direct = None
+            return False
+        if there:
+            self._pages.numbers.add("cached_bytes", len(view))
+        return there
+
+    def _ahead(self, offset: int, length: int) -> int:
+        """How many pages to fetch beyond a read: twice as many each time, as long as the file is read in order."""
+        in_order = self._next - PAGE_SIZE < offset <= self._next
+        self._next = offset + length
+        if not in_order or not self._read_ahead:
+            self._window = 0
+        else:
+            self._window = min(max(2 * self._window, _FIRST_WINDOW), self._read_ahead)
+        return self._window
+
+
+def _reopened(fs: Any, path: str, position: int) -> Any:
+    """An open file in another process: of the version there is then."""
+    file = fs.open(path, "rb")
+    file.seek(position)
+    return file
