@@ -121,3 +121,9 @@ class SealedStores:
     def open(self, path: str, storage_options: Mapping[str, Any]) -> UnderStore:
         """As ``UnderStores.open``. Raises ValueError for options that cannot be opened."""
         return self._stores.open(path, self._seal.open(storage_options))
+
+    async def close(self) -> None:
+        """Close the sources behind, if they hold anything."""
+        close = getattr(self._stores, "close", None)
+        if close is not None:
+            await close()
