@@ -123,6 +123,8 @@ def _take(world: World, step: Step) -> None:
     name, arguments = step
     if name == "scale" and any(pod_status.phase_of(pod) == "Succeeded" for pod in world.pods):
         return  # a task that is complete because it became smaller reports so only when it is seen for the first time
+    if name == "report" and arguments[0] == "pending" and not world.waits(*arguments[:2]):
+        return  # no kubelet takes a pod that ran back to Pending, and since when it is so would be written nowhere
     getattr(world, name)(*arguments)
 
 

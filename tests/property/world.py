@@ -143,6 +143,11 @@ class World:
         if (name := self.named(pick, fits)) is not None:
             act(self, name, option)
 
+    def waits(self, verb: str, pick: int) -> bool:
+        """Whether the pod that a report would be about has not run yet."""
+        name = self.named(pick, _VERBS[verb][0])
+        return any(pod["metadata"]["name"] == name and _waits(pod) for pod in self.pods)
+
     def together(self, reports: Sequence[tuple[str, int]]) -> None:
         """Reports about several pods that reach the controllers at once."""
         touched: set[str] = set()
