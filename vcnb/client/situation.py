@@ -13,6 +13,7 @@ from vcnb.resources.phases import PodPhase
 from vcnb.resources.quantity import Quantity
 from vcnb.resources.views import PodView
 from vcnb.scene.snapshot import ClusterSnapshot, JobSnapshot, pod_order
+from vcnb.scene.words import seconds_of
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
@@ -49,8 +50,7 @@ async def gather(cluster: Cluster, job: Obj, reader: Reader | None = None) -> Jo
     events = [
         event
         for event in await seen.all(kinds.EVENT, namespace)
-        if event.get("involvedObject", {}).get("uid") in about
-        or event.get("involvedObject", {}).get("name", "").startswith(f"{name}-")
+        if event.get("involvedObject", {}).get("uid") in about or _of_former_parts(event, job)
     ]
     commands = [
         command for command in await seen.all(kinds.COMMAND, namespace) if command.get("target", {}).get("uid") == uid
@@ -70,6 +70,18 @@ async def gather(cluster: Cluster, job: Obj, reader: Reader | None = None) -> Jo
         stale=backend.stale(),
         unseen=frozenset(seen.unseen),
     )
+
+
+def _of_former_parts(event: Obj, job: Obj) -> bool:
+    """Whether an event tells of something of the job that is gone (a pod that was replaced), by name and time.
+
+    An earlier job of the same name had parts of the same names.
+    """
+    meta = job["metadata"]
+    if not event.get("involvedObject", {}).get("name", "").startswith(f"{meta['name']}-"):
+        return False
+    told, born = seconds_of(event.get("lastTimestamp")), seconds_of(meta.get("creationTimestamp"))
+    return told is None or born is None or told >= born
 
 
 class _Seeing:

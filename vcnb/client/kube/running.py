@@ -29,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 LOOK: Final = 0.02
 """Seconds between looks whether the controllers have begun."""
+PATIENCE: Final = 5.0
+"""Seconds to wait for the default queue when controllers begin."""
 AGAIN: Final = 5.0
 """Seconds before controllers that had to stop try to lead again."""
 WHOLE_CLUSTER: Final = frozenset({"queue-controller"})
@@ -91,6 +93,17 @@ class OwnControllers:
         if self._task.done():
             self._task.result()
         self._connect_cache()
+        if self.plane is not None and options.namespace is None:
+            await self._until_queue()
+
+    async def _until_queue(self) -> None:
+        """Wait for the default queue, which every job needs and the controllers make."""
+        deadline = self._clock.time() + PATIENCE
+        while self._clock.time() < deadline:
+            with contextlib.suppress(ApiError):
+                await self._store.get(kinds.QUEUE, "default")
+                return
+            await self._clock.sleep(LOOK)
 
     async def stop(self) -> None:
         """Stop, and let others lead."""
