@@ -110,8 +110,9 @@ def _can_be_told(world: World, step: Step) -> bool:
         return False
     if name != "reap":
         return True
-    going = [pod for pod in world.pods if pod_status.is_terminating(pod) and not _is_marked(pod)]
-    return len(going) <= 1 and not any(is_preempted(pod) for pod in going)
+    going = [pod for pod in world.pods if pod_status.is_terminating(pod)]
+    asked = [pod for pod in going if not _is_marked(pod)]
+    return not asked or (len(going) == 1 and not is_preempted(asked[0]))
 
 
 def _is_marked(pod: Any) -> bool:
