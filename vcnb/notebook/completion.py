@@ -14,7 +14,7 @@ from typing import Any
 from vcnb.notebook.arguments import Help, Parser
 from vcnb.resources import kinds
 
-__all__ = ["register"]
+__all__ = ["names_of", "register"]
 
 PATIENCE = 1.0
 """Seconds for which a name may be looked up; without an answer there are no names."""
@@ -28,6 +28,7 @@ def register(shell: Any) -> None:
             shell.set_hook("complete_command", hook, str_key=key)
     shell.set_hook("complete_command", _vcjob_cell, str_key="%%vcjob")
     shell.set_hook("complete_command", _jobflow_cell, str_key="%%jobflow")
+    shell.set_hook("complete_command", _jobnode_cell, str_key="%%jobnode")
 
 
 def _words(event: Any) -> list[str]:
@@ -101,11 +102,17 @@ def _jobflow_cell(_shell: Any, event: Any) -> list[str]:
     return _option(_words(event), _options_of(flow_parser()))
 
 
+def _jobnode_cell(_shell: Any, event: Any) -> list[str]:
+    from vcnb.notebook.flows import jobnode_parser
+
+    return _option(_words(event), _options_of(jobnode_parser()))
+
+
 def _verb_line(words: list[str], verbs: Mapping[str, Any], named: kinds.Kind | None) -> list[str]:
     """A verb; for most the name of an object; then the verb's own options."""
     if len(words) <= 2:
         return list(verbs)
-    names = _names(named) if named is not None and len(words) == 3 and words[1] != "list" else []
+    names = names_of(named) if named is not None and len(words) == 3 and words[1] != "list" else []
     return [*names, *_option(words, _options_of_verb(verbs, words[1]))]
 
 
@@ -129,7 +136,7 @@ def _option(words: list[str], options: list[str]) -> list[str]:
     """The values of the option before, where it is known which there are; else the options."""
     before = words[-2]
     if before in ("--queue", "-q"):
-        return _names(kinds.QUEUE)
+        return names_of(kinds.QUEUE)
     if before == "--lang":
         return ["python", "bash", "yaml"]
     return options
@@ -141,7 +148,8 @@ async def _read_names(cluster: Any, kind: kinds.Kind) -> list[str]:
     return [obj["metadata"]["name"] for obj in there]
 
 
-def _names(kind: kinds.Kind) -> list[str]:
+def names_of(kind: kinds.Kind) -> list[str]:
+    """The names that the notebook's cluster has of a kind; none when it is not connected."""
     from vcnb.notebook import current
 
     found: list[str] = []

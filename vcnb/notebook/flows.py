@@ -28,7 +28,7 @@ from vcnb.notebook.silence import silence
 from vcnb.resources import kinds
 from vcnb.resources.manifest import Document, dump, load
 
-__all__ = ["flow_parser", "follow", "keep_cell", "submit_cell"]
+__all__ = ["flow_parser", "follow", "jobnode_parser", "keep_cell", "submit_cell"]
 
 EPILOG: Final = """\
 The cell is YAML (JobTemplates and a JobFlow), or the short form:
@@ -201,13 +201,18 @@ def follow(shell: Any, flows: Sequence[FlowHandle], options: argparse.Namespace)
 # -- cells that are nodes
 
 
-def keep_cell(words: Sequence[str], body: str) -> None:
-    """``%%jobnode``: keep the cell as what a node of that name runs."""
+def jobnode_parser() -> Parser:
+    """The options of ``%%jobnode``."""
     parser = Parser("%%jobnode", "Keep this cell as the job of a node, for %%jobflow cells that name it.")
     parser.add_argument("name", help="the name by which %%jobflow finds it")
     add_job_options(parser)
     parser.add_argument("--quiet", action="store_true", help="say nothing")
-    options = parser.parse_args(words)
+    return parser
+
+
+def keep_cell(words: Sequence[str], body: str) -> None:
+    """``%%jobnode``: keep the cell as what a node of that name runs."""
+    options = jobnode_parser().parse_args(words)
     if not body.strip():
         raise UsageError("%%jobnode: the cell's body is empty; it is the script that the node's pods run")
     language = language_of(body, options.lang)

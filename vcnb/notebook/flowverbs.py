@@ -64,7 +64,7 @@ def _watch(shell: Any, words: Sequence[str]) -> Any:
     parser.add_argument("--timeout", type=float, metavar="S", help="stop watching after this many seconds")
     options = parser.parse_args(words)
     options.wait, options.watch, options.no_wait = False, False, front_end(shell) == "live"
-    flow = current().attach(options.name, options.namespace, kind="flow")
+    flow: Any = current().attach(options.name, options.namespace, kind="flow")
     follow(shell, [flow], options)
     return silence(shell, flow) if options.quiet or front_end(shell) == "live" else flow
 

@@ -183,7 +183,7 @@ def _watch(shell: Any, words: Sequence[str]) -> Any:
     parser.add_argument("--timeout", type=float, metavar="S", help="stop watching after this many seconds")
     options = parser.parse_args(words)
     options.wait, options.watch, options.no_wait = False, False, front_end(shell) == "live"
-    job = current().attach(options.name, options.namespace, kind="job")
+    job: Any = current().attach(options.name, options.namespace, kind="job")
     follow_all(shell, [job], options)
     return silence(shell, job) if is_live(shell, options) else job
 

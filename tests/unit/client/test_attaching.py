@@ -172,5 +172,5 @@ def test_the_module_level_form_looks_in_the_default_cluster_or_the_one_given(mon
     cluster.submit(job())
     assert vcnb.attach("train", cluster=cluster).name == "train"
 
-    monkeypatch.setattr("vcnb.client.connect.connect", lambda url=None: cluster)
+    monkeypatch.setattr("vcnb.client.connect.connect", lambda _=None: cluster)
     assert vcnb.attach("train").name == "train"
