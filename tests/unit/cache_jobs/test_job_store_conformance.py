@@ -406,3 +406,23 @@ def test_the_first_to_ask_decides_the_ring(kind: str, tmp_path: Path) -> None:
         assert await store.settle_ring("v=5") == "v=2000"
 
     play(kind, tmp_path, story)
+
+
+def test_names_that_are_no_unicode_are_kept(kind: str, tmp_path: Path) -> None:
+    """A local file may have a name of another encoding; a job that is at such a file must be able to say so."""
+    name = "file:///data/caf\udce9\udcff"
+
+    async def story(store: JobStore, clock: VirtualClock) -> None:
+        record = await running(store, replace(asked(), path=name))
+        assert await store.save(
+            record, Progress(record.epoch, Counters(), Checkpoint(f"{name}/x")), [FailedFile(f"{name}/y", "why")]
+        )
+        found = await store.get(JobType.LOAD, name)
+        assert found is not None
+        assert found.path == name
+        progress = await store.progress(record.uuid)
+        assert progress is not None
+        assert progress.checkpoint == Checkpoint(f"{name}/x")
+        assert [file.path for file in await store.failures(record.uuid)] == [f"{name}/y"]
+
+    play(kind, tmp_path, story)

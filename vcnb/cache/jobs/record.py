@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from vcnb.cache.jobs.texts import pack, unpack
 from vcnb.cache.protocol import JobType
 
 __all__ = [
@@ -214,7 +215,6 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.live if self.live is not None else self.counters
 
 
-_encoder = msgspec.msgpack.Encoder()
 _record = msgspec.msgpack.Decoder(JobRecord)
 _progress = msgspec.msgpack.Decoder(Progress)
 
@@ -223,14 +223,14 @@ def encode(value: JobRecord | Progress) -> bytes:
     """A value for the store; the store's own ``revision`` is left out."""
     if isinstance(value, JobRecord) and value.revision:
         value = msgspec.structs.replace(value, revision=0)
-    return _encoder.encode(value)
+    return pack(value)
 
 
 def decode_record(data: bytes, revision: int) -> JobRecord:
     """The inverse of :func:`encode` for a record. Raises msgspec.DecodeError for what is none."""
-    return msgspec.structs.replace(_record.decode(data), revision=revision)
+    return msgspec.structs.replace(unpack(data, _record), revision=revision)
 
 
 def decode_progress(data: bytes) -> Progress:
     """The inverse of :func:`encode` for a progress."""
-    return _progress.decode(data)
+    return unpack(data, _progress)

@@ -36,6 +36,7 @@ from vcnb.cache.jobs.record import (
     decode_record,
     encode,
 )
+from vcnb.cache.jobs.texts import pack, unpack
 from vcnb.cache.jobs.transitions import Move, check
 from vcnb.cache.protocol import JobType
 from vcnb.cache.stores.kv import ABSENT, PRESENT, Compare, Delete, DeletePrefix, Entry, Kv, Op, Put, Unwatch
@@ -55,6 +56,9 @@ class CoordinatorInfo(NamedTuple):
 
     owner: str
     address: str
+
+
+_failed = msgspec.msgpack.Decoder(list[FailedFile])
 
 
 def address(type: JobType, path: str) -> str:
@@ -178,7 +182,7 @@ class JobStore:
         while len(found) < limit:
             page = await self.kv.scan(f"fail/{uuid}/", after=after, limit=10)
             for entry in page:
-                files = msgspec.msgpack.decode(entry.value, type=list[FailedFile])
+                files = unpack(entry.value, _failed)
                 found.extend(files[max(0, start - seen) :])
                 seen += len(files)
                 after = entry.key
@@ -355,7 +359,7 @@ def _writing(uuid: str, progress: Progress, failures: Sequence[FailedFile]) -> l
     ops: list[Op] = []
     count = progress.failures
     for start in range(0, len(failures), CHUNK):
-        ops.append(Put(f"fail/{uuid}/{count:06d}", msgspec.msgpack.encode(failures[start : start + CHUNK])))
+        ops.append(Put(f"fail/{uuid}/{count:06d}", pack(failures[start : start + CHUNK])))
         count += 1
     ops.append(Put(f"progress/{uuid}", encode(replace(progress, failures=count))))
     return ops
