@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp import web
@@ -121,6 +123,7 @@ class Meddler:
         self.asked: Counter[str] = Counter()
         self.url = ""
         self._server = server
+        self._sockets: WeakSet[socket.socket] = WeakSet()
         self._runner: web.AppRunner | None = None
         self._session: aiohttp.ClientSession | None = None
 
@@ -134,7 +137,7 @@ class Meddler:
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
         context = ssl.create_default_context(cafile=str(self._server.certificate_authority))
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        connector = aiohttp.TCPConnector(ssl=context, limit=0)
+        connector = aiohttp.TCPConnector(ssl=context, limit=0, socket_factory=self._socket)
         self._session = aiohttp.ClientSession(connector=connector, read_bufsize=2**22, auto_decompress=False)
 
     async def close(self) -> None:
@@ -142,6 +145,17 @@ class Meddler:
             await self._runner.cleanup()
         if self._session is not None:
             await self._session.close()
+        # A request that was given up says goodbye by TLS, which the end of the session does not wait for.
+        for made in tuple(self._sockets):
+            with contextlib.suppress(OSError):
+                made.shutdown(socket.SHUT_RDWR)
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+    def _socket(self, address: Any) -> socket.socket:
+        made = socket.socket(*address[:3])
+        self._sockets.add(made)
+        return made
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         watching = request.query.get("watch") == "true"

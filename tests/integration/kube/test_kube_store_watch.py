@@ -347,6 +347,7 @@ def test_no_end_of_a_job_is_missed(apiserver: ApiServer, namespace: str) -> None
                 made = await direct.create(job(f"j{number}", namespace))
                 await direct.update_status({**made, "status": {"state": {"phase": "Completed"}}})
                 if number % 20 == 0:
+                    await until(lambda: wire.connections, "the watch is connected again")
                     wire.cut()
 
             await many(200, run)

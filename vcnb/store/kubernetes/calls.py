@@ -65,7 +65,7 @@ class Call(NamedTuple):
 
 
 def _segment(kind: Kind, field: str, text: str) -> str:
-    """A name as one segment of a path; "." and ".." would be other paths."""
-    if text in {".", ".."}:
+    """A name as one segment of a path: what would be another path there is no name (Kubernetes' rule, too)."""
+    if text in {".", ".."} or "/" in text or "%" in text:
         raise InvalidObject([Problem(field, None, f"{text!r} is no name")], kind.kind)
     return quote(text, safe="")

@@ -8,6 +8,7 @@ else is the caller's to decide: a write whose answer got lost is a ServerTimeout
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import socket
 import ssl
@@ -15,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 import aiohttp
 import msgspec
@@ -43,6 +45,8 @@ _VERSION = Kind("Version", "", "v1", "version", namespaced=False, status=False)
 _READING = frozenset({"GET", "HEAD"})
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """A network that is gone is noticed within 30 s on a connection that carries nothing."""
+_GOODBYE = 4
+"""Turns of the loop until an ended socket is closed: it is seen, TLS is told, the connection is lost."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,8 @@ class Connection:
         self._source = source
         self._renewed_at = float("-inf")
         self._renewing: asyncio.Task[bool] | None = None
-        self._session = _session(login)
+        self._sockets = _Sockets()
+        self._session = _session(login, self._sockets)
         self._closed = False
 
     @classmethod
@@ -89,8 +94,7 @@ class Connection:
         if self._renewing is not None:
             self._renewing.cancel()
         await self._session.close()
-        for _ in range(3):
-            await asyncio.sleep(0)  # an aborted connection is closed in the loop's next turns, not at once
+        await self._sockets.end()
 
     async def version(self) -> Mapping[str, Any]:
         """What the server says about itself: ``gitVersion`` and more. Anybody whose credentials are accepted may ask."""
@@ -123,9 +127,7 @@ class Connection:
 
     async def stream(self, call: Call, path: str, *, query: Mapping[str, str] | None = None) -> aiohttp.ClientResponse:
         """A running answer whose ``content`` is read piece by piece, without an end in time; the caller closes it."""
-        answer = await self._answer(call, "GET", path, query or {}, None, JSON, endless=True)
-        _keep_alive(answer)
-        return answer
+        return await self._answer(call, "GET", path, query or {}, None, JSON, endless=True)
 
     async def _answer(
         self,
@@ -238,7 +240,7 @@ class Connection:
             login = await log_in(*self._source)
             old, new = self.login.configuration, login.configuration
             if (old.cert_file, old.ssl_ca_cert, old.verify_ssl) != (new.cert_file, new.ssl_ca_cert, new.verify_ssl):
-                session, self._session = self._session, _session(login)
+                session, self._session = self._session, _session(login, self._sockets)
                 await session.close()
             self.login = login
             return True
@@ -247,7 +249,36 @@ class Connection:
             self._renewing = None
 
 
-def _session(login: Login) -> aiohttp.ClientSession:
+class _Sockets:
+    """The sockets of a session, so that its end is the end of them all.
+
+    A request that is cancelled leaves its connection to say goodbye by TLS, to a server that may be gone; aiohttp knows
+    nothing of it any more.
+    """
+
+    def __init__(self) -> None:
+        self._made: WeakSet[socket.socket] = WeakSet()
+
+    def make(self, address: tuple[Any, ...]) -> socket.socket:
+        """A socket for an address as getaddrinfo tells it, through which a lost network is noticed."""
+        family, kind, protocol, *_ = address
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            if hasattr(socket, name):
+                made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        self._made.add(made)
+        return made
+
+    async def end(self) -> None:
+        for made in tuple(self._made):
+            with contextlib.suppress(OSError):
+                made.shutdown(socket.SHUT_RDWR)
+        for _ in range(_GOODBYE):
+            await asyncio.sleep(0)
+
+
+def _session(login: Login, sockets: _Sockets) -> aiohttp.ClientSession:
     from kubernetes.aio.client.rest import RESTClientObject
 
     from vcnb import __version__
@@ -258,7 +289,7 @@ def _session(login: Login) -> aiohttp.ClientSession:
         raise Unreachable(f"{login.where}: a certificate or key of the kubeconfig cannot be read: {error}") from None
     return aiohttp.ClientSession(
         # A watch keeps its connection for itself, so their number has no limit here.
-        connector=aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=60.0),
+        connector=aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=60.0, socket_factory=sockets.make),
         headers={"User-Agent": f"vcnb/{__version__}"},
         trust_env=True,
         read_bufsize=2**20,
@@ -267,26 +298,10 @@ def _session(login: Login) -> aiohttp.ClientSession:
 
 def hang_up(answer: aiohttp.ClientResponse) -> None:
     """End a stream at once: a polite end of TLS would wait for a server that may be gone."""
-    transport = _transport(answer)
+    transport = None if answer.connection is None else answer.connection.transport
     if transport is not None:
         transport.abort()
     answer.close()
-
-
-def _transport(answer: aiohttp.ClientResponse) -> asyncio.Transport | None:
-    return None if answer.connection is None else answer.connection.transport
-
-
-def _keep_alive(answer: aiohttp.ClientResponse) -> None:
-    """Let the system look whether the other end of a watch is still there."""
-    transport = _transport(answer)
-    found = None if transport is None else transport.get_extra_info("socket")
-    if found is None:
-        return
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEPALIVE:
-        if hasattr(socket, name):
-            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _encoded(body: Any) -> bytes | None:
