@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, TypeVar
 from vcnb.cache.coordinator.plan import backoff
 from vcnb.cache.jobs.record import Checkpoint, JobOptions, JobRecord
 from vcnb.cache.jobs.request import normalise
+from vcnb.cache.paths import source_url
 from vcnb.cache.protocol import (
     CachedFile,
     FailureCode,
@@ -27,7 +28,7 @@ from vcnb.cache.protocol import (
     Worker,
 )
 from vcnb.clock import Clock
-from vcnb.errors import VcnbError
+from vcnb.errors import InvalidObject, Problem, VcnbError
 
 __all__ = ["PAGE", "Entry", "Group", "ListingFailed", "Patience", "cached_files", "code_of", "entries", "indexed_files"]
 
@@ -176,10 +177,14 @@ async def _index_entries(
         if number <= start.line - (1 if start.after else 0):
             continue
         path, _, dst = text.partition("\t") if pairs else (text, "", "")
-        path, dst = normalise(path), normalise(dst)
-        if pairs and not dst:
-            failed = (FailureCode.INVALID_ARGUMENT, f"line {number} has no target: source TAB target")
-            yield Entry(path, Version(0), failed=failed), Checkpoint("", number)
+        try:
+            path, dst = _place(path), _place(dst) if pairs else ""
+        except InvalidObject as error:
+            what = f"line {number}: {error.errors[0].message}" + ("" if dst or not pairs else " (source TAB target)")
+            yield (
+                Entry(normalise(path) or text, Version(0), failed=(FailureCode.INVALID_ARGUMENT, what)),
+                Checkpoint("", number),
+            )
             continue
         after = start.after if number == start.line else ""
         try:
@@ -187,6 +192,24 @@ async def _index_entries(
                 yield entry, checkpoint
         except ListingFailed as error:
             yield Entry(path, Version(0), failed=(error.code, str(error))), Checkpoint("", number)
+
+
+def _place(text: str) -> str:
+    """A path of an index file, as a submission would have it: local ones are absolute ``file://`` URLs."""
+    path = normalise(text)
+    if "://" in path and not path.startswith("file://"):
+        return path
+    if path and not path.startswith(("/", "file://")):
+        raise InvalidObject([Problem("", None, f"{path!r} is neither a URL nor an absolute path")], "the index file")
+    return source_url(path)
+
+
+def _held_place(text: str) -> str:
+    """A path of an index file of a free; what names nothing frees nothing."""
+    try:
+        return _place(text)
+    except InvalidObject:
+        return normalise(text)
 
 
 async def _lines(store: UnderStore, path: str, patience: Patience) -> AsyncIterator[str]:
@@ -268,7 +291,7 @@ async def indexed_files(
         if number < start.line or not text:
             continue
         begin = Checkpoint(start.after if number == start.line else "")
-        async for found in cached_files(normalise(text), workers, patience, begin, group=group):
+        async for found in cached_files(_held_place(text), workers, patience, begin, group=group):
             yield Group(found.entries, Checkpoint(found.checkpoint.after, number))
     yield Group([], Checkpoint("", number, listed=True))
 

@@ -13,7 +13,6 @@ from vcnb.cache.jobs.request import Request
 from vcnb.cache.protocol import JobType
 from vcnb.client.bridge import Bridge, twins
 from vcnb.client.cache.config import Config
-from vcnb.client.cache.coverage import coverage
 from vcnb.client.cache.handle import CacheHandle
 from vcnb.client.cache.ring import RingView
 from vcnb.errors import InvalidObject, InvalidState, NotFound, Problem
@@ -313,6 +312,8 @@ class Cache:
         Without bytes the share of its files. When the source cannot be reached, of the files that are known here.
         Raises NotFound when there is nothing of that path.
         """
+        from vcnb.client.cache.coverage import coverage
+
         cache = await self._host.local()
         access = await self._access()
         return await coverage(cache, access.canonical(path), storage_options or {})

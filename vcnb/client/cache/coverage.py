@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from vcnb.cache.embedded import EmbeddedCache
 from vcnb.cache.protocol import FileInfo, Worker, WorkerLost
 from vcnb.errors import NotFound, VcnbError
+
+if TYPE_CHECKING:
+    from vcnb.cache.embedded import EmbeddedCache
 
 __all__ = ["coverage"]
 
