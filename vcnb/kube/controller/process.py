@@ -24,6 +24,7 @@ from vcnb.clock import Clock
 from vcnb.controllers.plane import CONTROLLERS, ControlPlane
 from vcnb.controllers.runtime.context import Compat
 from vcnb.errors import ApiError, Forbidden, NotFound, VcnbError
+from vcnb.kube.controller.defaulting import DefaultingStore
 from vcnb.kube.controller.election import Election, LeaseTimes
 from vcnb.kube.controller.leading import LeaderStore
 from vcnb.kube.controller.volcano import VOLCANO_LEASE, VOLCANO_NAMESPACE, VolcanoActive, volcano_holder
@@ -143,7 +144,7 @@ class ControllerProcess:
         options = self.options
         leading = (lambda: self.election.leading) if options.leader_elect else (lambda: True)
         return ControlPlane(
-            LeaderStore(self._store, leading, namespace=options.namespace),
+            LeaderStore(DefaultingStore(self._store), leading, namespace=options.namespace),
             self._clock,
             compat=options.compat,
             workers=options.workers,

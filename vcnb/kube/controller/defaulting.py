@@ -1,0 +1,46 @@
+"""Defaults of the Jobs that controllers make, where nobody else fills them in.
+
+Volcano's webhooks complete every Job on its way in: minAvailable, task names, maxRetry. A cluster that runs vcnb's
+controllers need not have them, and a flow's templates leave out what the webhooks would add. So a Job that a controller
+makes is completed here; webhooks, where there are any, find nothing left to do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vcnb.admission import review
+from vcnb.errors import Forbidden
+from vcnb.resources.kinds import JOB, kind_of
+from vcnb.store.protocol import Obj, ObjectStore
+
+__all__ = ["DefaultingStore", "with_defaults"]
+
+
+class DefaultingStore:
+    """Passes everything on to a store; a Job that is created has its defaults."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def create(self, obj: Obj) -> Obj:
+        """Create an object, a Job with its defaults."""
+        return await self._store.create(with_defaults(obj) if kind_of(obj) == JOB else obj)
+
+
+def with_defaults(job: Obj) -> Obj:
+    """The Job as Volcano's webhook completes it. What would be refused is left as it is, for the server to judge."""
+    outcome = review("CREATE", job, None, _Nothing(), strict=False)
+    return job if outcome.problems else outcome.object
+
+
+class _Nothing:
+    """A world of which nothing can be read: rules that need it are the server's."""
+
+    def _unreadable(self, *_: str) -> Any:
+        raise Forbidden("nothing is read here")
+
+    queue = queues = namespace = template = priority_class = _unreadable
