@@ -30,7 +30,9 @@ from vcnb.store.protocol import Obj, ObjectStore
 if TYPE_CHECKING:
     from vcnb.client.attaching import Attached
     from vcnb.client.cache.cache import Cache
+    from vcnb.client.comparing import Diff
     from vcnb.client.engine import Engine
+    from vcnb.client.flows.builder import Flow
     from vcnb.client.functions.function import RemoteFunction
     from vcnb.client.functions.notebook import NotebookHandle
     from vcnb.client.functions.sweep import Grid, Sweep
@@ -138,9 +140,21 @@ class Cluster:
         await self._engine.rehearse(checked)
         return [warning for item in checked for warning in item.warnings]
 
+    async def _diff(self, source: Source | Flow, namespace: str | None = None) -> Diff:
+        """What would change: the objects as they would be stored against those of their names, as unified diffs of YAML.
+
+        Nothing is stored. ``.changed`` says whether anything differs. Raises InvalidObject.
+        """
+        from vcnb.client.comparing import compare
+        from vcnb.client.flows.submission import documents_of
+
+        sources = list(source) if isinstance(source, (list, tuple)) else [source]
+        return await compare(self, [document for each in sources for document in documents_of(each)], namespace)
+
     submit, submit_async = twins(_submit)
     apply, apply_async = twins(_apply)
     validate, validate_async = twins(_validate)
+    diff, diff_async = twins(_diff)
 
     async def _attach(self, name: str, namespace: str | None = None, *, kind: str | None = None) -> Attached:
         """Find a job, flow or cache job again, by name: after a restart of the kernel, or from another notebook.

@@ -21,7 +21,7 @@ from vcnb.notebook.flowoptions import node_parser
 from vcnb.notebook.flowprogress import report_flow
 from vcnb.notebook.flowview import show_flow
 from vcnb.notebook.flowwords import CELLS, Words
-from vcnb.notebook.following import add_cell_options, delete_first, in_cell, is_live
+from vcnb.notebook.following import add_cell_options, compared, delete_first, in_cell, is_live
 from vcnb.notebook.following import follow as follow_handles
 from vcnb.notebook.jobs import add_job_options
 from vcnb.notebook.silence import silence
@@ -87,6 +87,8 @@ def submit_cell(shell: Any, words: Sequence[str], body: str) -> Any:
     cluster = current()
     if options.dry_run:
         return _dry_run(cluster, documents, options, yaml=yaml)
+    if options.diff:
+        return _compared(shell, cluster, documents, options, yaml=yaml)
     if options.replace:
         delete_first(cluster.flows, kinds.JOBFLOW, documents, options.namespace)
     found = _submit(cluster, documents, options, yaml=yaml)
@@ -191,6 +193,15 @@ def _dry_run(cluster: Any, documents: Sequence[Document], options: argparse.Name
         raise (in_cell(error) if yaml else error) from None
     shown = [exported(item.object) for item in checked if item.object.get("kind") != kinds.SECRET.kind]
     print("---\n".join(dump(each) for each in shown), end="")  # noqa: T201 - what was asked for
+
+
+def _compared(
+    shell: Any, cluster: Any, documents: Sequence[Document], options: argparse.Namespace, *, yaml: bool
+) -> Any:
+    try:
+        return compared(shell, cluster, documents, options)
+    except InvalidObject as error:
+        raise (in_cell(error) if yaml else error) from None
 
 
 def follow(shell: Any, flows: Sequence[FlowHandle], options: argparse.Namespace) -> None:

@@ -12,7 +12,17 @@ from vcnb.notebook.frontend import front_end
 from vcnb.resources.kinds import Kind
 from vcnb.resources.manifest import Document, dump
 
-__all__ = ["add_cell_options", "delete_first", "follow", "in_cell", "is_live", "line_in_cell", "print_manifest", "say"]
+__all__ = [
+    "add_cell_options",
+    "compared",
+    "delete_first",
+    "follow",
+    "in_cell",
+    "is_live",
+    "line_in_cell",
+    "print_manifest",
+    "say",
+]
 
 H = TypeVar("H")
 
@@ -26,6 +36,7 @@ def add_cell_options(parser: Parser, noun: str) -> None:
     waiting.add_argument("--watch", action="store_true", help=f"show the {noun} live and wait for its end")
     add("--timeout", type=float, metavar="S", help=f"stop waiting after this many seconds; the {noun} goes on")
     add("--dry-run", action="store_true", help="show the exact objects as YAML, submit nothing")
+    add("--diff", action="store_true", help="show what would change against what is stored, submit nothing")
     add("--out", "-o", metavar="VAR", help="also keep the handle in this variable")
     add("--replace", action="store_true", help=f"delete a {noun} of that name first")
     add("--template", action="store_true", help="replace {{ expr }} in the cell's body")
@@ -58,6 +69,17 @@ def line_in_cell(problem: Problem, shift: int | None) -> Problem:
 def in_cell(error: InvalidObject, shift: int | None = 1) -> InvalidObject:
     """The error with the lines of the cell, of which the magic is the first."""
     return InvalidObject([line_in_cell(problem, shift) for problem in error.errors], error.subject)
+
+
+def compared(shell: Any, cluster: Any, documents: Sequence[Document], options: argparse.Namespace) -> Any:
+    """``--diff``: what would change; also in the variable of ``--out``."""
+    from vcnb.client.comparing import compare
+    from vcnb.notebook.silence import silence
+
+    found = cluster._bridge.run(compare(cluster, documents, options.namespace))  # noqa: SLF001 - as cluster.diff does
+    if options.out:
+        shell.user_ns[options.out] = found
+    return silence(shell, found) if options.quiet else found
 
 
 def delete_first(collection: Any, kind: Kind, documents: Iterable[Document], namespace: str | None) -> None:

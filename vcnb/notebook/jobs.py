@@ -15,6 +15,7 @@ from vcnb.notebook.cells import language_of, manifest_of
 from vcnb.notebook.current import current
 from vcnb.notebook.following import (
     add_cell_options,
+    compared,
     delete_first,
     follow,
     in_cell,
@@ -74,6 +75,10 @@ def submit_cell(shell: Any, words: Sequence[str], body: str) -> Any:
     try:
         if options.dry_run:
             return _dry_run(cluster, source, options)
+        if options.diff:
+            from vcnb.client.documents import read
+
+            return compared(shell, cluster, read(source), options)
         if options.replace:
             from vcnb.client.documents import read
 
