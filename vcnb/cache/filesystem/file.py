@@ -56,8 +56,10 @@ class CacheFile(io.BufferedIOBase):
         self._pages = pages
         self._direct = direct
         self._position = 0
-        self._buffer = b""
+        self._buffer: bytes | bytearray = b""
+        self._spare = bytearray()
         self._start = 0
+        self._filled = 0
         self._read_ahead = read_ahead
         self._next = -1
         self._window = 0
@@ -126,7 +128,10 @@ class CacheFile(io.BufferedIOBase):
         """Some of the next bytes, without moving on."""
         self._check()
         left = max(self.size - self._position, 0)
-        return self._at(self._position, min(left, max(size, 1))) + self._buffered(self._position + max(size, 1))
+        wanted = min(left, max(size, 1))
+        data = self._at(self._position, wanted)
+        rest = self._start + self._filled - self._position
+        return self._slice(self._position, rest) if rest > wanted else data
 
     def readline(self, size: int | None = -1, /) -> bytes:
         self._check()
@@ -134,9 +139,9 @@ class CacheFile(io.BufferedIOBase):
         parts: list[bytes] = []
         while limit > 0 and self._position < self.size:
             self._at(self._position, 1)
-            data = self._buffered(self._position)
-            end = data.find(b"\n") + 1
-            part = data[: min(end or len(data), limit)]
+            begin, end = self._position - self._start, self._filled
+            found = self._buffer.find(b"\n", begin, end) + 1
+            part = self._slice(self._position, min((found or end) - begin, limit))
             parts.append(part)
             self._position += len(part)
             limit -= len(part)
@@ -145,7 +150,7 @@ class CacheFile(io.BufferedIOBase):
         return b"".join(parts)
 
     def close(self) -> None:
-        self._buffer = b""
+        self._buffer, self._spare, self._filled = b"", bytearray(), 0
         super().close()
 
     def __reduce__(self) -> Any:
@@ -160,23 +165,33 @@ class CacheFile(io.BufferedIOBase):
         if self.closed:
             raise ValueError("I/O operation on closed file")
 
-    def _buffered(self, position: int) -> bytes:
-        """What the buffer has from a position on."""
+    def _slice(self, position: int, length: int) -> bytes:
+        """Bytes that are in the buffer."""
         offset = position - self._start
-        return self._buffer[offset:] if 0 <= offset < len(self._buffer) else b""
+        return bytes(memoryview(self._buffer)[offset : offset + length])
 
     def _at(self, position: int, wanted: int) -> bytes:
         if wanted <= 0:
             return b""
-        offset = position - self._start
-        if offset >= 0 and offset + wanted <= len(self._buffer):
-            return self._buffer[offset : offset + wanted]
-        if wanted >= _SMALL:
-            return self._range(position, wanted)
+        if not self._start <= position <= position + wanted <= self._start + self._filled:
+            if wanted >= _SMALL:
+                return self._range(position, wanted)
+            self._fill(position, wanted)
+        return self._slice(position, wanted)
+
+    def _fill(self, position: int, wanted: int) -> None:
+        """Have the pages around a small read in the buffer; its memory is used again and again."""
         start = position - position % PAGE_SIZE
-        end = min(-(-(position + wanted) // PAGE_SIZE) * PAGE_SIZE, self.size)
-        self._buffer, self._start = self._range(start, end - start), start
-        return self._buffer[position - start : position - start + wanted]
+        size = min(-(-(position + wanted) // PAGE_SIZE) * PAGE_SIZE, self.size) - start
+        self._filled = 0
+        if self._direct is not None:
+            if len(self._spare) < size:
+                self._spare = bytearray(size)
+            if self._direct_into(start, memoryview(self._spare)[:size]):
+                self._buffer, self._start, self._filled = self._spare, start, size
+                return
+        self._buffer = self._pages.fetch(self.file, start, size, self._ahead(start, size))
+        self._start, self._filled = start, len(self._buffer)
 
     def _range(self, offset: int, length: int) -> bytes:
         data = fetched(length, lambda view: self._direct_into(offset, view)) if self._direct is not None else None
