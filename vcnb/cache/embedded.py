@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -36,6 +37,7 @@ from vcnb.errors import VcnbError
 
 if TYPE_CHECKING:
     from vcnb.cache.coordinator.coordinator import Coordinator
+    from vcnb.cache.filesystem.numbers import ReadStatistics
     from vcnb.cache.remote.secret import Token
     from vcnb.cache.ring import LiveRing
     from vcnb.cache.sources import Sources
@@ -124,6 +126,7 @@ class EmbeddedCache:
         self._seal = seal
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._statuses: dict[str, WorkerStatus] = {}
+        self._reads: ReadStatistics | None = None
         self._gauges()
 
     # -- parts
@@ -336,6 +339,9 @@ class EmbeddedCache:
                 self._statuses[name] = await worker.status()
             except WorkerLost:
                 self._statuses.pop(name, None)
+        reader = sys.modules.get("vcnb.cache.filesystem.reader")
+        if reader is not None and self.working:  # else nothing was read here
+            self._reads = reader.CacheReader(self).statistics()
 
     def _gauges(self) -> None:
         """Where the numbers of pages come from."""
@@ -354,6 +360,15 @@ class EmbeddedCache:
         gauge("cachejobs_cache_capacity_bytes", of_each("capacity"))
         gauge("cachejobs_cache_pinned_bytes", of_each("pinned"))
         gauge("cachejobs_cache_evicted_bytes", of_each("evicted"))
+        gauge("alluxio_cached_data_read", lambda: {(): float(self._reads.cached_bytes)} if self._reads else {})
+        gauge("alluxio_external_data_read", lambda: {(): float(self._reads.source_bytes)} if self._reads else {})
+        gauge("cachejobs_read_bytes", self._read_bytes)
+
+    def _read_bytes(self) -> dict[tuple[str, ...], float]:
+        reads = self._reads
+        if reads is None:
+            return {}
+        return {("cache",): float(reads.cached_bytes), ("ufs",): float(reads.source_bytes)}
 
     async def reconfigure(self, config: CacheConfig) -> None:
         """Take another configuration. What works is stopped and started anew; jobs that run go on at their checkpoints."""

@@ -14,6 +14,7 @@ from vcnb.cache.protocol import JobType
 from vcnb.client.bridge import Bridge, twins
 from vcnb.client.cache.config import Config
 from vcnb.client.cache.handle import CacheHandle
+from vcnb.client.cache.host import NOT_HERE
 from vcnb.client.cache.ring import RingView
 from vcnb.errors import InvalidObject, InvalidState, NotFound, Problem
 
@@ -333,6 +334,8 @@ class Cache:
         """
         from vcnb.client.cache.reading import filesystem
 
+        if self._host.place.kind == "alluxio":
+            raise InvalidState(NOT_HERE)
         return filesystem(self._cluster, storage_options)
 
     def _repr_html_(self) -> str:

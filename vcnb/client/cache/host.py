@@ -27,9 +27,14 @@ if TYPE_CHECKING:
     from vcnb.cache.config import CacheConfig
     from vcnb.cache.embedded import EmbeddedCache
 
-__all__ = ["CacheHost"]
+__all__ = ["NOT_HERE", "CacheHost"]
 
 PROPERTIES: Final = "alluxio-site.properties"
+
+NOT_HERE: Final = (
+    "this cluster drives a real Alluxio, whose data vcnb does not hold: read through Alluxio itself "
+    "(its FUSE mount, S3 API or alluxiofs)"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -83,10 +88,7 @@ class CacheHost:
     async def local(self) -> EmbeddedCache:
         """The cache of this process. Raises InvalidState where a real Alluxio is driven."""
         if self.place.kind == "alluxio":
-            raise InvalidState(
-                "this cluster drives a real Alluxio, whose data vcnb does not hold: read through Alluxio itself "
-                "(its FUSE mount, S3 API or alluxiofs)"
-            )
+            raise InvalidState(NOT_HERE)
         return await self.start()
 
     async def start(self, *, work: bool = True) -> EmbeddedCache:
