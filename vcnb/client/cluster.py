@@ -391,6 +391,25 @@ class Cluster:
 
         return dashboard(self)
 
+    def timeline(self, namespace: str | None = "*") -> Any:
+        """A plotly figure: a row for every job with its phases, on one time axis; of more than 200 jobs the newest."""
+        from vcnb.client.figures import cluster_timeline
+
+        jobs = [handle._seen for handle in self.jobs.list(namespace)]  # noqa: SLF001 - as they were listed
+        return cluster_timeline(jobs, self.time(), f"Jobs of {self.url}")
+
+    def usage(self, namespace: str | None = "*") -> Any:
+        """A plotly figure: the CPUs and memory that pods hold (their requests) over time, by job, and what there is."""
+        from vcnb.client.figures import usage
+        from vcnb.client.status import room
+        from vcnb.resources.names import JOB_NAME
+
+        owners: dict[str, list[Obj]] = {}
+        for pod in self.pods.list(namespace):
+            meta = pod._seen["metadata"]  # noqa: SLF001 - as above
+            owners.setdefault(str(meta.get("labels", {}).get(JOB_NAME, meta["name"])), []).append(pod._seen)  # noqa: SLF001
+        return usage(owners, self.time(), f"Pods of {self.url}", self._bridge.run(room(self._engine)))
+
     def time(self) -> float:
         """The cluster's time, in seconds since the epoch."""
         return self._engine.clock.time()

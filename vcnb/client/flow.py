@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from vcnb.client.bridge import twins
@@ -218,6 +218,8 @@ class FlowHandle(Handle):
             raise InvalidState(
                 f'flow {self.name!r} is run exactly as Volcano does (compat="strict"), which cannot {verb} a flow'
             )
+        if refused := await self._cluster._engine.cannot_steer(self._seen):  # noqa: SLF001
+            raise InvalidState(f"flow {self.name!r} {refused}")
         change = change_for(action, uuid.uuid4().hex)
         assert change is not None
         self._seen = await self._cluster._store.patch(kinds.JOBFLOW, self.name, self.namespace, change)  # noqa: SLF001
@@ -340,6 +342,41 @@ class FlowHandle(Handle):
         from vcnb.client.views import flow_view
 
         return flow_view(self)
+
+    def timeline(self) -> Any:
+        """A plotly figure: a row for every node that has started, on one time axis."""
+        from vcnb.client.figures import flow_timeline
+
+        return flow_timeline(self._bridge.run(self._situation()))
+
+    def usage(self) -> Any:
+        """A plotly figure: the CPUs and memory that the flow's pods hold (their requests) over time, by node."""
+        from vcnb.client.figures import usage
+
+        return usage(self._bridge.run(self._pods_by_node()), self._cluster.time(), f"Flow {self.name}")
+
+    async def _pods_by_node(self) -> dict[str, list[Obj]]:
+        found = await jobs_of(self._cluster, await self._refresh())
+        return {
+            node: [
+                pod
+                for job in jobs
+                for pod in await self._cluster._owned(kinds.POD, job["metadata"]["uid"], self.namespace)  # noqa: SLF001
+            ]
+            for node, jobs in found.items()
+        }
+
+    def metrics(self, x: str | None = None, y: Sequence[str] | str | None = None) -> Any:
+        """A plotly figure of the numbers that pods printed as JSON lines: a plot a column, a line a pod; as of a job."""
+        from vcnb.client.figures import metrics
+
+        rows = [
+            {"pod": f"{job.name}-{row['task']}-{row['index']}", **row}
+            for node in self.nodes
+            for job in self._bridge.run(self._jobs_of(node))
+            for row in job.records()
+        ]
+        return metrics(rows, f"Flow {self.name}", x, y)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from vcnb.scene.flow import html, text

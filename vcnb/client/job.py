@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -410,6 +410,27 @@ class JobHandle(Handle):
         from vcnb.client.figures import timeline
 
         return timeline(self._bridge.run(self._situation()))
+
+    def usage(self) -> Any:
+        """A plotly figure: the CPUs and memory that the job's pods hold (their requests) over time, by task."""
+        from vcnb.client.figures import usage
+        from vcnb.resources.names import TASK_SPEC
+
+        situation = self._bridge.run(self._situation())
+        tasks: dict[str, list[Obj]] = {}
+        for pod in situation.pods:
+            tasks.setdefault(str(pod["metadata"].get("annotations", {}).get(TASK_SPEC, self.name)), []).append(pod)
+        return usage(tasks, situation.now, f"Job {self.name}")
+
+    def metrics(self, x: str | None = None, y: Sequence[str] | str | None = None) -> Any:
+        """A plotly figure of the numbers that the job's pods printed as JSON lines: a plot a column, a line a pod.
+
+        ``x``: the column of the axis (default: step, epoch, iteration ..., else the number of the row); ``y``: what is drawn
+        (default: every column of numbers). Raises VcnbError when no numbers were printed.
+        """
+        from vcnb.client.figures import metrics
+
+        return metrics(list(self.records()), f"Job {self.name}", x, y)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from vcnb.client.why import why

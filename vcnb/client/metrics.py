@@ -58,6 +58,28 @@ class Metrics:
 
         return pd.DataFrame([sample._asdict() for sample in self], columns=["name", "labels", "value"])
 
+    def figure(self) -> Any:
+        """A plotly figure: a bar for every number that is not zero, by name and labels."""
+        import plotly.graph_objects as go
+
+        shown = [sample for sample in self if sample.value and not sample.name.endswith(_DETAILS)]
+        words = [", ".join(f"{key}={value}" for key, value in sample.labels.items()) for sample in shown]
+        figure = go.Figure()
+        figure.add_bar(
+            orientation="h",
+            y=[f"{sample.name} {{{word}}}" if word else sample.name for sample, word in zip(shown, words, strict=True)],
+            x=[sample.value for sample in shown],
+            marker_color="#1976d2",
+            hovertemplate="%{y}: %{x}<extra></extra>",
+        )
+        figure.update_layout(
+            title="What the controllers have counted",
+            template="plotly_white",
+            height=140 + 24 * max(len(shown), 1),
+            yaxis={"autorange": "reversed", "automargin": True},
+        )
+        return figure
+
     def __iter__(self) -> Iterator[Sample]:
         return iter(self.samples)
 

@@ -17,7 +17,7 @@ from vcnb.store.protocol import Obj
 if TYPE_CHECKING:
     from vcnb.client.backend import Backend
 
-__all__ = ["ClusterStatus", "cluster_status"]
+__all__ = ["ClusterStatus", "cluster_status", "room"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,14 @@ async def cluster_status(backend: Backend, url: str) -> ClusterStatus:
         stale=backend.stale(),
         now=backend.clock.time(),
     )
+
+
+async def room(backend: Backend) -> dict[str, float]:
+    """What all nodes have together, as numbers: ``cpu`` in CPUs, ``memory`` in bytes. Runs on the cluster's loop."""
+    from vcnb.resources.quantity import Quantity
+
+    there = _allocatable(await _seen(backend, kinds.NODE))
+    return {name: float(Quantity.parse(amount)) for name, amount in there.items() if name in ("cpu", "memory")}
 
 
 async def _seen(backend: Backend, kind: kinds.Kind) -> Sequence[Obj]:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from vcnb.scene.flownodes import FlowSituation
 from vcnb.scene.phases import ENDED, phases
 from vcnb.scene.snapshot import JobSnapshot
 from vcnb.scene.svg import Figure, clip, element, number, text, titled
 from vcnb.scene.words import mark, seconds_of, span
 from vcnb.store.protocol import Obj
 
-__all__ = ["Bar", "bars", "chart", "gantt"]
+__all__ = ["Bar", "bars", "chart", "gantt", "job_bars", "node_bars"]
 
 MAX_PODS = 200
 MAX_ROWS = 24
@@ -31,15 +32,26 @@ class Bar:
 
 def bars(snapshot: JobSnapshot) -> list[Bar]:
     """The job's phases in the first row, then each pod from its start to its end (or until now)."""
-    return [*_phase_bars(snapshot), *_pod_bars(snapshot.pods, snapshot.now)]
+    return [*job_bars(snapshot.job, snapshot.now), *_pod_bars(snapshot.pods, snapshot.now)]
 
 
-def _phase_bars(snapshot: JobSnapshot) -> Iterator[Bar]:
-    name = snapshot.job["metadata"]["name"]
-    steps = [(phase, entered) for phase, entered in phases(snapshot.job) if entered is not None]
+def node_bars(situation: FlowSituation) -> list[Bar]:
+    """Every node of a flow from its start to its end (or until now), in the order of the flow."""
+    return [
+        Bar(node.name, node.phase, begun, node.finished.timestamp() if node.finished is not None else situation.now)
+        for node in situation.nodes.values()
+        if node.started is not None
+        for begun in (node.started.timestamp(),)
+    ]
+
+
+def job_bars(job: Obj, now: float) -> Iterator[Bar]:
+    """A job's phases, each until the next; what it is in now until now, unless it has ended."""
+    name = job["metadata"]["name"]
+    steps = [(phase, entered) for phase, entered in phases(job) if entered is not None]
     for index, (phase, entered) in enumerate(steps):
         following = steps[index + 1][1] if index + 1 < len(steps) else None
-        end = following if following is not None else entered if phase in ENDED else snapshot.now
+        end = following if following is not None else entered if phase in ENDED else now
         if end > entered:
             yield Bar(name, phase, entered, end)
 
