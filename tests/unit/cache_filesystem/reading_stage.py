@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
+from vcnb.cache.config import CacheConfig
 from vcnb.cache.filesystem import CacheFileSystem
 from vcnb.cache.protocol import (
     PAGE_SIZE,
@@ -212,6 +213,7 @@ class StageCluster:
         self._bridge = Bridge("vcnb-test-cache")
         self._engine = self
         self.cache = self
+        self.config = CacheConfig()
         self._cache = cache
         self.fail: Exception | None = None
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from vcnb.cache.filesystem.link import ClusterLink, Link, SourceLink, at_home, connected, home_of, wait, wrap
 from vcnb.cache.filesystem.reader import CacheReader
+from vcnb.cache.filesystem.shared import SharedLink, is_shared
 from vcnb.errors import InvalidState, VcnbError
 
 __all__ = ["Connection"]
@@ -38,8 +39,8 @@ class _Way:
 class Connection:
     """Does things with the reader of a cache, from any thread, loop and process.
 
-    ``home``: the process in which the cluster is (``home_of``), "" for this one. ``options`` go to the sources. After a
-    fork the cluster is in the parent: the child reads the sources themselves.
+    ``home``: the process in which the cluster is (``home_of``), "" for this one; ``shared``: the URL of its cache for other
+    processes, "" for none. ``options`` go to the sources. After a fork the cluster is in the parent.
     """
 
     def __init__(
@@ -48,12 +49,14 @@ class Connection:
         options: Mapping[str, Any],
         *,
         home: str = "",
+        shared: str = "",
         freshness: float = 0.0,
         fallback: bool = True,
     ) -> None:
         self.options = dict(options)
         self._cluster = cluster
         self._home = home
+        self._shared = shared
         self._freshness = freshness
         self._fallback = fallback
         self._process = os.getpid()
@@ -111,14 +114,17 @@ class Connection:
         if way is not None and way.end is not None:
             way.end()
 
-    def coordinates(self) -> tuple[str | None, str]:
-        """By what a copy finds the cluster: its URL, if it was given by one, and its home."""
-        url = self._cluster if isinstance(self._cluster, str) else None
+    def coordinates(self) -> dict[str, Any]:
+        """By what a copy finds the cache: arguments of the constructor that can be pickled."""
+        cluster, shared = self._cluster, self._shared
         way = self._current()
-        cluster = self._cluster
-        if way is not None and isinstance(way.link, ClusterLink) and not self._durable(way.link):
-            cluster = way.link.cluster
-        return url, self._home or home_of(cluster)
+        if way is not None and isinstance(way.link, ClusterLink):
+            shared = way.link.shared
+            if not self._durable(way.link):
+                cluster = way.link.cluster
+        url = self._cluster if isinstance(self._cluster, str) else None
+        home = "" if is_shared(url) else self._home or home_of(cluster)
+        return {"cluster": url, "home": home, "shared": shared}
 
     def _durable(self, link: ClusterLink) -> bool:
         """Whether the cluster can be had again by its URL; every ``memory://`` is another one."""
@@ -137,13 +143,15 @@ class Connection:
             return way
         if self._process != os.getpid():
             self._process = os.getpid()
-            self._home = self._home or _ELSEWHERE
+            self._home = "" if is_shared(self._cluster) else self._home or _ELSEWHERE
         return self._take(self._new_link())
 
     def _new_link(self) -> Link:
         cluster = self._cluster
         if self._home:
             here, cluster = at_home(self._home, cluster)
+            if not here and self._shared:
+                return SharedLink(self._shared)
             if not here:
                 return SourceLink("the cluster of this filesystem is in another process")
         return connected(cluster, fallback=self._fallback)
@@ -154,12 +162,12 @@ class Connection:
 
     def _take(self, link: Link) -> _Way:
         way = self._way = _Way(link)
-        if isinstance(link, SourceLink):
+        if not isinstance(link, ClusterLink):
             way.end = weakref.finalize(self, _end, link)
         return way
 
 
-def _end(link: SourceLink) -> None:
-    """Close what a filesystem without a cache held, when it is no longer used."""
+def _end(link: Link) -> None:
+    """Close what a filesystem without a cluster held, when it is no longer used."""
     if not link.closed and link.loop.is_running():
         asyncio.run_coroutine_threadsafe(link.close(), link.loop)

@@ -34,7 +34,7 @@ _READ_ONLY: Final = "vcache:// is for reading; write to the source itself ({}), 
 class CacheFileSystem(AsyncFileSystem):  # type: ignore[misc] # fsspec has no types
     """Reads through the cache of a cluster. Names are like ``s3/bucket/x``; every method takes the source URL as well.
 
-    ``cluster``: a Cluster or its URL; default: ``vcnb.connect()``. ``storage_options``, and whatever else is given, go to
+    ``cluster``: a Cluster or its URL, or that of a shared cache (``etcd://host:2379``); default: ``vcnb.connect()``. ``storage_options``, and whatever else is given, go to
     the sources (``key secret endpoint_url ...``). ``read_ahead``: bytes fetched before they are asked for when a file that
     is not cached is read in order (``"16MiB"``, 0 for none). ``freshness``: seconds for which a version is believed without
     asking the source again. ``fallback``: whether to read the sources themselves when the cache cannot be had because
@@ -42,7 +42,7 @@ class CacheFileSystem(AsyncFileSystem):  # type: ignore[misc] # fsspec has no ty
 
     A read is of the version that the source has, or of the cached one while the source cannot be reached. What is not
     cached comes from the source and is cached on the way. It can be pickled and used after a fork: in a process that has
-    not the cluster it reads the sources themselves. Raises FileNotFoundError, PermissionError, ConnectionError,
+    not the cluster it reads a shared cache through its workers, and else the sources themselves. Raises FileNotFoundError, PermissionError, ConnectionError,
     TimeoutError, SourceChanged.
     """
 
@@ -65,6 +65,7 @@ class CacheFileSystem(AsyncFileSystem):  # type: ignore[misc] # fsspec has no ty
         batch_size: int | None = None,
         target_options: Mapping[str, Any] | None = None,
         home: str = "",
+        shared: str = "",
         **options: Any,
     ) -> None:
         for name in ("target_protocol", "use_listings_cache", "listings_expiry_time", "max_paths"):
@@ -75,7 +76,9 @@ class CacheFileSystem(AsyncFileSystem):  # type: ignore[misc] # fsspec has no ty
         size = read_ahead if isinstance(read_ahead, int) else parse_size(read_ahead)
         self._read_ahead = -(-size // PAGE_SIZE)
         self._settings = {"read_ahead": read_ahead, "freshness": freshness, "fallback": fallback}
-        self._connection = Connection(cluster, options, home=home, freshness=freshness, fallback=fallback)
+        self._connection = Connection(
+            cluster, options, home=home, shared=shared, freshness=freshness, fallback=fallback
+        )
 
     # -- the way to the cache
 
@@ -106,8 +109,7 @@ class CacheFileSystem(AsyncFileSystem):  # type: ignore[misc] # fsspec has no ty
         self._connection.close()
 
     def __reduce__(self) -> Any:
-        cluster, home = self._connection.coordinates()
-        options = {**self._settings, "storage_options": self._connection.options, "cluster": cluster, "home": home}
+        options = {**self._settings, **self._connection.coordinates(), "storage_options": self._connection.options}
         return _unpickled, (type(self), options)
 
     # -- names

@@ -4,7 +4,8 @@ A filesystem is used in any thread, on any loop, and in other processes. What it
 (``Link.loop``); ``run`` waits for that in a thread, ``wrap`` on another loop.
 
 In another process (a dask worker, a fork) the cluster of the process that made the filesystem is not there, and is not
-started a second time: reads go to the sources, with the same names and options, and nothing is cached.
+started a second time. Where the cache is shared (etcd) it is found by its URL; else reads go to the sources, with the same
+names and options, and nothing is cached.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from vcnb.cache.filesystem.reader import ReadableCache
+from vcnb.cache.filesystem.shared import SharedLink, is_shared, shared_url
 from vcnb.cache.protocol import Membership, Ring, Worker
 from vcnb.cache.sources import Sources
 from vcnb.errors import ClusterBusy, ClusterClosed, VcnbError
@@ -67,6 +69,11 @@ class ClusterLink:
     async def cache(self) -> ReadableCache:
         cache: ReadableCache = await self.cluster._engine.cache.local()  # noqa: SLF001 - where a cluster keeps its cache
         return cache
+
+    @property
+    def shared(self) -> str:
+        """The URL by which other processes read the same cache; nothing for a cache of this process alone."""
+        return shared_url(self.cluster._engine.cache.config)  # noqa: SLF001 - as above
 
     async def close(self) -> None:
         """Nothing: the cluster goes on."""
@@ -122,8 +129,10 @@ class SourceLink:
 def connected(cluster: Any, *, fallback: bool) -> Link:
     """The way to the cache of a cluster: a Cluster, a URL as for ``vcnb.connect``, or None for the default one.
 
-    Blocks while a cluster starts. With ``fallback`` a cluster that another process owns gives the way to the sources.
+    The URL of a shared cache (``etcd://host:port``) needs no cluster in this process. Blocks while a cluster starts. With ``fallback`` a cluster that another process owns gives the way to the sources.
     """
+    if is_shared(cluster):
+        return SharedLink(cluster)
     if cluster is None or isinstance(cluster, str):
         import vcnb
 
