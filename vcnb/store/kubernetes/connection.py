@@ -77,6 +77,7 @@ class Connection:
         self._source = source
         self._renewed_at = float("-inf")
         self._renewing: asyncio.Task[bool] | None = None
+        self._proxy = login.proxy
         self._sockets = _Sockets()
         self._session = _session(login, self._sockets)
         self._closed = False
@@ -184,7 +185,7 @@ class Connection:
             data=body,
             headers=headers,
             timeout=limits,
-            proxy=configuration.proxy,
+            proxy=self._proxy,
             proxy_headers=configuration.proxy_headers,
             server_hostname=configuration.tls_server_name,
             allow_redirects=False,
@@ -242,7 +243,7 @@ class Connection:
             if (old.cert_file, old.ssl_ca_cert, old.verify_ssl) != (new.cert_file, new.ssl_ca_cert, new.verify_ssl):
                 session, self._session = self._session, _session(login, self._sockets)
                 await session.close()
-            self.login = login
+            self.login, self._proxy = login, login.proxy
             return True
         finally:
             self._renewed_at = self._clock.time()
@@ -287,11 +288,11 @@ def _session(login: Login, sockets: _Sockets) -> aiohttp.ClientSession:
         context = RESTClientObject(login.configuration).ssl_context
     except (OSError, ssl.SSLError) as error:
         raise Unreachable(f"{login.where}: a certificate or key of the kubeconfig cannot be read: {error}") from None
+    # The environment's proxy is looked up once per login: aiohttp would do so for each request, in a thread.
     return aiohttp.ClientSession(
         # A watch keeps its connection for itself, so their number has no limit here.
         connector=aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=60.0, socket_factory=sockets.make),
         headers={"User-Agent": f"vcnb/{__version__}"},
-        trust_env=True,
         read_bufsize=2**20,
     )
 

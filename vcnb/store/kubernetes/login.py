@@ -7,11 +7,15 @@ login is taken again when the server no longer accepts it, so a renewed token or
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ipaddress
 import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from vcnb.errors import Unauthorized, Unreachable
 
@@ -35,6 +39,17 @@ class Login:
     namespace: str
     where: str
 
+    @property
+    def proxy(self) -> str | None:
+        """The proxy to reach the server by: the kubeconfig's, else that of HTTPS_PROXY, unless NO_PROXY excepts the server."""
+        if self.configuration.proxy:
+            return str(self.configuration.proxy)
+        parts = urlsplit(self.server)
+        host = parts.hostname or ""
+        found = getproxies()
+        proxy = found.get(parts.scheme) or found.get("all")
+        return None if proxy is None or proxy_bypass(host) or _in_networks(host, found.get("no", "")) else proxy
+
     async def headers(self) -> dict[str, str]:
         """What proves who we are, for one request; a service account's token is read again every minute."""
         found = {}
@@ -42,6 +57,19 @@ class Login:
             if setting["value"]:
                 found[setting["key"]] = setting["value"]
         return found
+
+
+def _in_networks(host: str, excepted: str) -> bool:
+    """Whether NO_PROXY names a network (``10.0.0.0/8``) that an address lies in, as Go's clients read it."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    for item in excepted.split(","):
+        with contextlib.suppress(ValueError):
+            if address in ipaddress.ip_network(item.strip(), strict=False):
+                return True
+    return False
 
 
 async def log_in(context: str | None = None, kubeconfig: str | None = None) -> Login:
