@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ PROPERTIES = {
     "alluxio.coordinator.scheduler.interval.time": "500ms",
     "alluxio.coordinator.scheduler.etcd.read.timeout": "1s",
     "alluxio.coordinator.scheduler.etcd.write.timeout": "1s",
-    "alluxio.worker.failure.detection.timeout": "6s",
+    "alluxio.worker.failure.detection.timeout": "4s",
 }
 VCNB = "from vcnb.cli.main import main; main(prog_name='vcnb')"
 SECRET = "a-token-of-the-tests-only"
@@ -146,13 +147,13 @@ class Cluster:
             }
         )
 
-    def fill(self, files: int, *, size: int = 3000, seed: int = 1) -> dict[str, bytes]:
-        """Random files in the source, some in directories; every tenth has two pages and a bit."""
+    def fill(self, files: int, *, size: int = 40_000, seed: int = 1) -> dict[str, bytes]:
+        """Random files in the source of up to ``size`` bytes, most in directories; the second has two pages and a bit."""
         chance = random.Random(seed)
         made = {}
         for number in range(files):
             name = f"dir {number % 7}/f-{number:05d} ü%2F" if number % 3 else f"f-{number:05d}"
-            length = 2 * PAGE_SIZE + 77 if number % 40 == 1 else chance.randrange(size)
+            length = 2 * PAGE_SIZE + 77 if number == 1 else chance.randrange(size)
             place = self.source / name
             place.parent.mkdir(exist_ok=True)
             place.write_bytes(chance.randbytes(length))
@@ -318,6 +319,10 @@ class Client:
         page: bytes | None = await worker.page(file, index)
         return page
 
+    async def owner_at_end(self, id: str) -> str:
+        """The name of the coordinator that ended a job."""
+        return (await self.record(id)).owner
+
     async def right(self, id: str, files: dict[str, bytes]) -> JobRecord:
         """The job ends SUCCEEDED, its numbers are those of the source, and so is what is cached."""
         record = await self.ended(id)
@@ -368,7 +373,7 @@ def check_history(cluster: Cluster) -> dict[str, list[str]]:
     for uuid, records in history(cluster).items():
         versions = [record.version for record in records]
         assert versions == list(range(len(versions))), f"{uuid}: versions {versions}"
-        for before, after in zip(records, records[1:], strict=False):
+        for before, after in pairwise(records):
             assert (before.state, after.state) in steps, f"{uuid}: {before.state} to {after.state}"
             assert after.epoch == before.epoch + (after.state == JobState.RUNNING)
         found[uuid] = [record.state.value for record in records]
