@@ -177,6 +177,10 @@ class Backend(Protocol):
         """These are about to be stored: make ready what they will need."""
         ...
 
+    async def cannot_steer(self, flow: Obj) -> str:
+        """Why ``suspend``, ``retry`` and the like of a flow would do nothing, as the end of a sentence; empty: they work."""
+        ...
+
     def facts(self, group: Obj | None) -> list[Any]:
         """What the scheduler says of a PodGroup that waits, where it can be asked."""
         ...

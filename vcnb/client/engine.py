@@ -116,6 +116,10 @@ class Engine:
     async def submitting(self, checked: Sequence[Checked]) -> None:
         """Nothing."""
 
+    async def cannot_steer(self, flow: Obj) -> str:
+        """Nothing but upstream's ways stands against it."""
+        return ""
+
     def facts(self, group: Obj | None) -> list[Any]:
         """What the scheduler says of a PodGroup that waits."""
         if self.scheduler is None or group is None:

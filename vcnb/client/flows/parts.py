@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 from vcnb.errors import Problem
 from vcnb.resources import kinds
 from vcnb.resources.manifest import Document
+from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
     from vcnb.client.flows.node import Node
 
-__all__ = ["FLOW_LABEL", "Part", "part_of"]
+__all__ = ["FLOW_LABEL", "KEPT_IN", "Part", "keeper_of", "part_of"]
 
 FLOW_LABEL: Final = "vcnb/flow"
 """Label of what belongs to a flow: templates and payloads that were made for it."""
+
+KEPT_IN: Final = "vcnb/kept-in"
+"""Annotation of a flow that is shown from a ConfigMap (see ``vcnb.client.kube.shelf``): the ConfigMap's name. Not stored."""
 
 _ENTRY: Final = re.compile(r"spec\.flows\[(\d+)\]")
 
@@ -50,3 +54,12 @@ class Part(Document):
 def part_of(obj: Mapping[str, Any], nodes: Sequence[Node]) -> Part:
     """An object that these nodes stand in (a flow), or that one node brings along."""
     return Part(dict(obj), "the flow", nodes=tuple(nodes))
+
+
+def keeper_of(flow: Obj) -> dict[str, str]:
+    """What an owner reference to a flow names: the JobFlow, or the ConfigMap that keeps it on a foreign cluster."""
+    meta = flow["metadata"]
+    kept_in = (meta.get("annotations") or {}).get(KEPT_IN)
+    if kept_in:
+        return {"apiVersion": "v1", "kind": "ConfigMap", "name": str(kept_in)}
+    return {"apiVersion": kinds.JOBFLOW.api_version, "kind": kinds.JOBFLOW.kind, "name": str(meta["name"])}

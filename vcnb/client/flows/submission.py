@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from vcnb.client.applying import with_last_applied
 from vcnb.client.documents import Checked, Source, read
 from vcnb.client.flows.builder import Flow
-from vcnb.client.flows.parts import FLOW_LABEL
+from vcnb.client.flows.parts import FLOW_LABEL, keeper_of
 from vcnb.errors import AlreadyExists
 from vcnb.resources import kinds
 from vcnb.resources.kinds import kind_of
@@ -118,13 +118,7 @@ async def _store(cluster: Cluster, item: Checked) -> Obj:
 
 async def _adopt(cluster: Cluster, flow: Obj, belongings: Sequence[Obj]) -> None:
     """The flow owns its templates and payloads: they go when it goes."""
-    owner = {
-        "apiVersion": kinds.JOBFLOW.api_version,
-        "kind": kinds.JOBFLOW.kind,
-        "name": flow["metadata"]["name"],
-        "uid": flow["metadata"]["uid"],
-        "blockOwnerDeletion": True,
-    }
+    owner = {**keeper_of(flow), "uid": flow["metadata"]["uid"], "blockOwnerDeletion": True}
     for obj in belongings:
         meta = obj["metadata"]
         change = {"metadata": {"ownerReferences": [owner]}}

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from vcnb.client.backend import PodsAtStop
 from vcnb.client.cache.flows import FlowCache
 from vcnb.client.cache.host import CacheHost
 from vcnb.client.kube.access import Access
+from vcnb.client.kube.flows import KeptFlows
 from vcnb.client.kube.logs import KubernetesLogs
 from vcnb.client.kube.reading import Fetched, ServerReader, Views, fetch
 from vcnb.client.kube.running import OwnControllers
-from vcnb.client.kube.schemas import Schemas
+from vcnb.client.kube.schemas import Schemas, beyond_volcano
+from vcnb.client.kube.shelf import ShelfStore, is_shelved
 from vcnb.client.url import Target
 from vcnb.clock import RealClock
 from vcnb.controllers.plane import ControlPlane
@@ -62,6 +64,8 @@ class KubernetesEngine:
         self._schemas: Schemas
         self._reader: ServerReader
         self._views: Views
+        self._both: KubernetesStore
+        self._flows: KeptFlows
         self._logs: KubernetesLogs
 
     # -- its life
@@ -76,8 +80,11 @@ class KubernetesEngine:
         )
         self._access = Access(store.connection)
         self._schemas = Schemas(store.connection)
-        self._reader = ServerReader(store, self._access, store.namespace)
-        self._views = Views(store, self.clock, self._access, store.namespace)
+        flow_cache = FlowCache(self.cache)
+        self._both = cast("KubernetesStore", ShelfStore(store, self._must_keep))
+        self._flows = KeptFlows(store, self.clock, flow_cache)
+        self._reader = ServerReader(self._both, self._access, store.namespace)
+        self._views = Views(self._both, self.clock, self._access, store.namespace)
         self._logs = KubernetesLogs(store, self._reader, self._views)
         self._version = str((await store.connection.version()).get("gitVersion", ""))
         await self._look_around(store)
@@ -88,9 +95,10 @@ class KubernetesEngine:
                 self._access,
                 compat=self.options.compat,
                 beside_volcano=self.options.controllers == "force",
-                cache=FlowCache(self.cache),
+                cache=flow_cache,
             )
             await self._controllers.start()
+        await self._flows.go_on(store.namespace)
 
     async def _look_around(self, store: KubernetesStore) -> None:
         """What a user should know at once. Nothing of it is refused: every call says for itself what it lacks."""
@@ -133,6 +141,7 @@ class KubernetesEngine:
             if self._controllers is not None:
                 await self._controllers.stop()
             if self._store is not None and hasattr(self, "_views"):
+                await self._flows.stop()
                 await self._views.close()
         finally:
             try:
@@ -146,7 +155,14 @@ class KubernetesEngine:
 
     @property
     def store(self) -> KubernetesStore:
-        """Where a person's calls go."""
+        """Where a person's calls go: the server, and the ConfigMaps with flows that it cannot keep."""
+        if self._store is None:
+            raise VcnbError("the engine is not started")
+        return self._both
+
+    @property
+    def server(self) -> KubernetesStore:
+        """The server itself."""
         if self._store is None:
             raise VcnbError("the engine is not started")
         return self._store
@@ -154,7 +170,7 @@ class KubernetesEngine:
     @property
     def namespace(self) -> str:
         """The namespace of whatever names none: the context's, or the one that was asked for."""
-        return self.store.namespace
+        return self.server.namespace
 
     @property
     def plane(self) -> ControlPlane | None:
@@ -165,7 +181,7 @@ class KubernetesEngine:
     def notices(self) -> list[str]:
         """What the user should know."""
         said = self._controllers.said if self._controllers is not None else ""
-        return [*self._notices, *([said] if said else [])]
+        return [*self._notices, *([said] if said else []), *(self._flows.said if self._store is not None else ())]
 
     @property
     def reader(self) -> Reader:
@@ -201,25 +217,51 @@ class KubernetesEngine:
                 continue
             if kind.group.endswith(".volcano.sh"):
                 await self._schemas.load(kind)
-        return await fetch(self.store, documents, namespace)
+        return await fetch(self._both, documents, namespace)
 
     def vet(self, kind: Kind, obj: Obj) -> list[Problem]:
-        """The fields that the server would drop without a word."""
-        if not kind.group.endswith(".volcano.sh"):
+        """The fields that the server would drop without a word. A flow that has such is kept otherwise (see shelf.py)."""
+        if kind == kinds.JOBFLOW or not kind.group.endswith(".volcano.sh"):
             return []
         dropped = self._schemas.pruned(kind, obj)
         return [Problem(path, None, _DROPPED.format(kind=kind)) for path in dropped]
 
     async def rehearse(self, checked: Sequence[Checked]) -> None:
         """Have the server judge objects without storing them: its webhooks, quotas and permissions count."""
+        store = self.store
         for item in checked:
             if item.old is None:
-                await self.store.create(item.object, dry_run=True)
+                await store.create(item.object, dry_run=True)
             else:
-                await self.store.update(item.object, dry_run=True)
+                await store.update(item.object, dry_run=True)
 
     async def submitting(self, checked: Sequence[Checked]) -> None:
-        """Nothing."""
+        """Flows that the server cannot keep need our controller: run it from now on."""
+        for item in checked:
+            if kind_of(item.object) == kinds.JOBFLOW and await self._must_keep(item.object):
+                self._flows.ensure(item.object["metadata"]["namespace"])
+
+    async def _must_keep(self, flow: Obj) -> bool:
+        """Whether a flow has to be kept in a ConfigMap: the server drops some of it, or its controller would not heed it."""
+        await self._schemas.load(kinds.JOBFLOW)
+        if self._schemas.pruned(kinds.JOBFLOW, flow):
+            return True
+        return bool(beyond_volcano(flow)) and self.options.controllers == "off" and await self._volcano_works()
+
+    async def _volcano_works(self) -> bool:
+        """Whether Volcano's controllers run; supposed so where that cannot be told."""
+        try:
+            return await volcano_holder(self.server, self.clock) is not None
+        except VcnbError:
+            return True
+
+    async def cannot_steer(self, flow: Obj) -> str:
+        """Why verbs of a flow would do nothing here; empty when they work."""
+        if is_shelved(flow) or self.options.controllers != "off":
+            return ""
+        if await self._volcano_works():
+            return "is run by Volcano's own controller, which knows no such verb; delete it, or steer its jobs"
+        return ""
 
     # -- what is known beside objects
 
@@ -234,11 +276,11 @@ class KubernetesEngine:
 
     def runs_pods_as(self) -> tuple[str, str]:
         """Pods, of the server's version."""
-        return "pods", f"Kubernetes {self._version} at {self.store.where}"
+        return "pods", f"Kubernetes {self._version} at {self.server.where}"
 
     def stale(self) -> Stale | None:
         """Since when the server was not heard, of the kinds that are followed."""
-        store = self.store
+        store = self.server
         found = [(since, kind) for kind in self._views.kinds if (since := store.stale_since(kind)) is not None]
         if not found:
             return None

@@ -7,15 +7,16 @@ template another one.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from vcnb.errors import ApiError
-from vcnb.resources.kinds import Kind
+from vcnb.resources.kinds import JOBFLOW, Kind
 from vcnb.store.kubernetes import Call, Connection
 from vcnb.store.protocol import Obj
 
-__all__ = ["Schemas", "pruned"]
+__all__ = ["Schemas", "beyond_volcano", "pruned"]
 
 _OPENAPI: Final = Kind("OpenAPI", "", "v3", "openapi", namespaced=False, status=False)
 _KEEP: Final = "x-kubernetes-preserve-unknown-fields"
@@ -71,6 +72,20 @@ def pruned(obj: Obj, schema: Mapping[str, Any]) -> Iterator[str]:
             yield from _below(value, fields[key], key)
         elif not schema.get(_KEEP):
             yield key
+
+
+def beyond_volcano(flow: Obj) -> list[str]:
+    """The fields of a JobFlow that are vcnb's and not Volcano's."""
+    return list(pruned(flow, _plain_flow()))
+
+
+@functools.cache
+def _plain_flow() -> Mapping[str, Any]:
+    from vcnb.kube.crds import custom_resource_definition
+
+    definition = custom_resource_definition(JOBFLOW, plain=True)
+    schema: Mapping[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
 
 
 def _below(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
