@@ -144,13 +144,23 @@ class FakeS3(Web):
         if fault is not None and after >= self.list_fails_after:
             return self.refusal(fault.status)
         prefix, limit = query.get("prefix", ""), int(query.get("max-keys", 1000))
+        delimiter = query.get("delimiter", "")
         keys = sorted(key for key in self.files if key.startswith(prefix) and key > after)
+        groups = {
+            prefix + key.removeprefix(prefix).split("/")[0] + "/" for key in keys if "/" in key.removeprefix(prefix)
+        }
+        if delimiter:
+            keys = [key for key in keys if "/" not in key.removeprefix(prefix)]
         page, more = keys[:limit], len(keys) > limit
         items = "".join(
             f"<Contents><Key>{escape(quote(key))}</Key><Size>{len(self.files[key])}</Size><ETag>{escape(self.etag(key))}</ETag>"
             "<LastModified>2023-11-14T22:13:20.000Z</LastModified></Contents>"
             for key in page
         )
+        if delimiter and not more:
+            items += "".join(
+                f"<CommonPrefixes><Prefix>{escape(quote(each))}</Prefix></CommonPrefixes>" for each in sorted(groups)
+            )
         token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
         self.requests["LIST"] += 1
         text = (
