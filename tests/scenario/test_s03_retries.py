@@ -48,6 +48,27 @@ def test_s43_max_retry_one_means_no_restart(scene: Scene):
     assert (scene.retries, scene.pods, scene.created) == (1, ["w-0"], 2)
 
 
+def test_a_failure_within_the_last_restart_leaves_no_failed_pod_behind(default: Scene):
+    """The budget is not used up yet: the pod that failed while others still went is replaced with all the rest."""
+    default.boot("w*3", MR=2, policies=["PodFailed->RestartJob"])
+    default.fail("w-0")
+    assert (default.phase, default.retries) == ("Restarting", 1)
+    first = default.pod_uid("w-0")
+
+    default.run("w-0")
+    default.fail("w-0")
+    default.reap()
+    default.run_all()
+
+    assert (default.phase, default.retries) == ("Running", 1)
+    assert default.counts == {"R": 3}
+    assert default.pod_uid("w-0") != first
+
+    default.fail("w-1")
+    default.reap()
+    assert (default.phase, default.retries, default.pods) == ("Failed", 2, ["w-1"])
+
+
 def test_s44_completing_takes_nothing_from_the_budget(scene: Scene):
     scene.boot("run*1", task("suc*1", ["TaskCompleted->CompleteJob"]), MR=1, minSuccess=2)
 

@@ -86,6 +86,9 @@ class Behaviour:
     own_restarts_only: bool = True
     """A pod reports TaskFailed only when its own containers were restarted, not because another pod's were: a policy
     RestartPod would otherwise replace the new pod for ever, and leave the failing one alone."""
+    clean_second_restart: bool = True
+    """A restart within a restart costs no retry, and so is not the last one because the next would be: no failed pod is
+    kept that nothing would ever restart again."""
     coalesce: bool = True
     """Changes that no policy answers become one sync per job, however many there are."""
     write_history: bool = True

@@ -22,7 +22,7 @@ from vcnb.controllers.job.prepare import with_controlled
 from vcnb.controllers.job.problems import PassFailed
 from vcnb.controllers.job.requests import Target
 from vcnb.controllers.job.shell import Cause, Shell
-from vcnb.controllers.job.states import Retain, Row
+from vcnb.controllers.job.states import RESTARTED, Retain, Row
 from vcnb.controllers.job.status import Counts, phase_of
 from vcnb.errors import NotFound, VcnbError
 from vcnb.resources.duration import format_duration
@@ -51,11 +51,17 @@ class KillPass:
             return await self._commit_first(info, job, row, target, cause)
         return await self._delete_first(info, job, row, target, cause)
 
+    def _retries(self, job: Obj, row: Row) -> int:
+        """The retries that were used up before the restart that goes on: by them it is the last one, or not."""
+        retries: int = (job.get("status") or {}).get("retryCount", 0)
+        again = self._shell.behaviour.clean_second_restart and row.rule is RESTARTED
+        return retries - 1 if again else retries
+
     # Upstream's order
 
     async def _delete_first(self, info: JobInfo, job: Obj, row: Row, target: Target | None, cause: Cause) -> bool:
         behaviour = self._shell.behaviour
-        retries = (job.get("status") or {}).get("retryCount", 0)
+        retries = self._retries(job, row)
         if target is None:
             self._shell.cache.bump_version(info)
             job = info.job or job
@@ -108,7 +114,7 @@ class KillPass:
 
     async def _commit_first(self, info: JobInfo, job: Obj, row: Row, target: Target | None, cause: Cause) -> bool:
         status: dict[str, Any] = dict(job.get("status") or {})
-        retries = status.get("retryCount", 0)
+        retries = self._retries(job, row)
         if target is None:
             plan = plan_job(info, row.retain, retries)
         else:
