@@ -34,6 +34,7 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test
 	@sh tests/what_is_missing.sh
+	-$(PYTHON) tests/kube/build.py
 	$(BIN)/python -m pytest --numprocesses=auto tests/unit tests/scenario tests/golden tests/property
 	$(BIN)/python -m pytest tests/integration tests/notebooks
 	$(BIN)/python -m pytest tests/browser

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from kube.build import ASSETS, CannotBuild, build
+from kube.build import ASSETS, TOOLS, CannotBuild, build, there
 
 START_SECONDS = 90.0
 STOP_SECONDS = 10.0
@@ -47,11 +47,11 @@ def find_assets() -> Path:
     named = os.environ.get("KUBEBUILDER_ASSETS")
     if named:
         folder = Path(named)
-        missing = [tool for tool in ("kube-apiserver", "etcd") if not os.access(folder / tool, os.X_OK)]
+        missing = [tool for tool in TOOLS if not os.access(folder / tool, os.X_OK)]
         if missing:
             raise NoApiServer(f"KUBEBUILDER_ASSETS={named} has no {' and no '.join(missing)}")
         return folder
-    if os.access(ASSETS / "kube-apiserver", os.X_OK) and os.access(ASSETS / "etcd", os.X_OK):
+    if there(ASSETS):
         return ASSETS
     try:
         return build()

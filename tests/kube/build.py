@@ -16,6 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ASSETS = HERE.parents[1] / ".kube-assets"
+TOOLS = ("kube-apiserver", "etcd")
 TOOL = "k8s.io/kubernetes/cmd/kube-apiserver"
 
 
@@ -28,6 +29,11 @@ def kubernetes_version() -> str:
     found = re.search(r"^\s*(?:require )?k8s\.io/kubernetes (v\S+)", (HERE / "go.mod").read_text(), re.MULTILINE)
     assert found is not None, "go.mod names no k8s.io/kubernetes"
     return found[1]
+
+
+def there(folder: Path) -> bool:
+    """Whether a folder has what is needed."""
+    return all(os.access(folder / tool, os.X_OK) for tool in TOOLS)
 
 
 def build(folder: Path = ASSETS) -> Path:
@@ -73,11 +79,16 @@ def _ldflags() -> str:
 
 
 def main() -> int:
-    """Build, and say where it is."""
+    """Build, unless KUBEBUILDER_ASSETS has it already, and say where it is."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=ASSETS)
+    parser.add_argument("folder", nargs="?", type=Path)
+    folder = parser.parse_args().folder
+    named = os.environ.get("KUBEBUILDER_ASSETS")
+    if folder is None and named and there(Path(named)):
+        print(named)
+        return 0
     try:
-        print(build(parser.parse_args().folder.resolve()))
+        print(build((folder or ASSETS).resolve()))
     except CannotBuild as error:
         print(error, file=sys.stderr)
         return 1

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import vcnb
 from kube import crds
 from kube.apiserver import ApiServer, NoApiServer, find_assets
+from kube.build import ASSETS, there
 from kube.machine import Machine
 from vcnb.client.cluster import Cluster
 
 pytest.register_assert_rewrite("unit.store.conformance")
+
+BUILD_SECONDS = 1200
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where the server has to be built first, whoever comes first has the time for it."""
+    if os.environ.get("KUBEBUILDER_ASSETS") or there(ASSETS):
+        return
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(BUILD_SECONDS))
 
 
 @pytest.fixture(scope="session")
