@@ -113,7 +113,6 @@ class KillPass:
     # The default order
 
     async def _commit_first(self, info: JobInfo, job: Obj, row: Row, target: Target | None, cause: Cause) -> bool:
-        status: dict[str, Any] = dict(job.get("status") or {})
         retries = self._retries(job, row)
         if target is None:
             plan = plan_job(info, row.retain, retries)
