@@ -51,6 +51,15 @@ def _asked(flow: Obj) -> bool:
 class FlowHandle(Handle):
     """A JobFlow. ``await flow`` waits for its end, as ``flow.wait()`` does."""
 
+    def _current(self) -> Obj:
+        flow = super()._current()
+        self._looked_at(flow)
+        return flow
+
+    def _looked_at(self, flow: Obj) -> None:
+        if has_ended(flow):
+            self._cluster._attention.knows(self.uid)  # noqa: SLF001 - a handle is a part of its cluster
+
     @property
     def phase(self) -> str:
         """``status.state.phase``: Pending, Running, Succeed or Failed; empty before a controller has seen the flow."""
@@ -132,6 +141,7 @@ class FlowHandle(Handle):
                 f"flow {self.name!r} is {flow_phase(flow) or 'not seen by a controller yet'} after {timeout:g} s, waited "
                 f"for {wanted or 'its end'}; it goes on, wait again or ask flow.why()"
             ) from None
+        self._looked_at(flow)
         if _reached(flow, wanted):
             return self
         if self._gone and not has_ended(flow):
@@ -206,6 +216,7 @@ class FlowHandle(Handle):
                 nodes = {name: record.phase for name, record in node_records(flow).items()}
                 yield FlowState(flow_phase(flow), nodes, self._cluster.time() - created)
                 if has_ended(flow):
+                    self._looked_at(flow)
                     return
                 flow = await feed.next()
 
@@ -223,6 +234,11 @@ class FlowHandle(Handle):
         change = change_for(action, uuid.uuid4().hex)
         assert change is not None
         self._seen = await self._cluster._store.patch(kinds.JOBFLOW, self.name, self.namespace, change)  # noqa: SLF001
+        attention = self._cluster._attention  # noqa: SLF001
+        if action == JobAction.TERMINATE_JOB:
+            attention.knows(self.uid)
+        elif action == JobAction.RESTART_JOB:
+            attention.forgets(self.uid)
         return self
 
     async def _there(self) -> Obj:
@@ -316,6 +332,7 @@ class FlowHandle(Handle):
         from vcnb.client.flows.why import why
 
         situation = await self._situation(explain=True)
+        self._looked_at(situation.flow)
         if self._gone:
             return f"Flow {self.name} is gone: it was deleted, and was last seen {flow_phase(self._seen) or 'new'}."
         return why(situation)

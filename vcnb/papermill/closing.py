@@ -6,19 +6,17 @@ submitted and where it is known which of them were looked at.
 
 from __future__ import annotations
 
-import contextlib
 import json
 
 from vcnb.client.functions.attention import Attention, attentions
-from vcnb.errors import VcnbError
 
 __all__ = ["close"]
 
 
 def close(on_exit: str, linger: float) -> str:
-    """JSON: the failed jobs that nobody looked at, ``[{"name", "namespace", "phase", "why"}]``.
+    """JSON: failed jobs, flows and cache jobs that nobody looked at, ``[{"what", "name", "namespace", "phase", "why"}]``.
 
-    Waits up to ``linger`` seconds for jobs that have not ended; with ``on_exit="cancel"`` those are then terminated.
+    Waits up to ``linger`` seconds for what has not ended; with ``on_exit="cancel"`` that is then ended.
     """
     found: list[dict[str, str]] = []
     for attention in attentions():
@@ -31,15 +29,15 @@ async def _close(attention: Attention, on_exit: str, linger: float) -> list[dict
     failed = await attention.unseen(linger)
     found = [
         {
-            "name": handle.name,
-            "namespace": handle.namespace,
-            "phase": str(handle._seen["status"]["state"]["phase"]),  # noqa: SLF001
-            "why": (await handle._why()).partition("\n")[0],  # noqa: SLF001
+            "what": each.word,
+            "name": each.name,
+            "namespace": each.namespace,
+            "phase": phase,
+            "why": await each.why(),
         }
-        for handle in failed
+        for each, phase in failed
     ]
     if on_exit == "cancel":
-        for handle in await attention.unfinished():
-            with contextlib.suppress(VcnbError):
-                await handle._terminate()  # noqa: SLF001
+        for each in await attention.unfinished():
+            await each.end()
     return found

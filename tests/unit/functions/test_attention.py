@@ -87,6 +87,95 @@ def test_unfinished_jobs_are_ended_when_asked_for(cluster):
     assert cluster.jobs["running"].phase == "Terminated"
 
 
+FLOW = """\
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {name: pipeline}
+spec:
+  flows:
+  - name: load
+"""
+
+
+def failed_flow(cluster):
+    cluster.submit(vcnb.JobTemplate(name="load", tasks=[vcnb.Task("w", image="bash", command=["false"])]))
+    flow = cluster.submit(FLOW)
+    cluster.simulator.settle()
+    cluster.simulator.fail(("w", 0), job="pipeline-load")
+    return flow
+
+
+def test_a_failed_flow_that_nobody_looked_at_is_told_and_its_jobs_are_not_told_again(cluster):
+    failed_flow(cluster)
+
+    (told,) = json.loads(close("keep", 0.0))
+
+    assert (told["what"], told["name"], told["phase"]) == ("flow", "pipeline", "Failed")
+    assert "load" in told["why"]
+    assert "flow 'pipeline' (Failed)" in say_unseen([told])
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda flow: flow.wait(check=False),
+        lambda flow: flow.phase,
+        lambda flow: flow.nodes,
+        lambda flow: flow.why(),
+        repr,
+        lambda flow: list(flow.watch()),
+        lambda flow: flow.cluster.attach("pipeline").phase,
+    ],
+)
+def test_every_way_of_looking_at_a_flow_counts(cluster, look):
+    look(failed_flow(cluster))
+
+    assert unseen() == []
+
+
+def test_a_flow_that_was_tried_again_has_to_be_looked_at_again(cluster):
+    flow = failed_flow(cluster)
+    assert flow.phase == "Failed"
+    flow.retry()
+    cluster.simulator.settle()
+    cluster.simulator.fail(("w", 0), job=flow._bridge.run(flow._refresh())["status"]["nodes"]["load"]["jobName"])
+
+    assert unseen() == ["pipeline"]
+
+
+def test_a_flow_put_together_in_python_counts_too(cluster):
+    flow = vcnb.Flow("made")
+    flow.add("load", vcnb.Job(name="load", tasks=[vcnb.Task("w", image="bash", command=["false"])]))
+    cluster.submit(flow)
+    cluster.simulator.settle()
+    cluster.simulator.fail(("w", 0), job="made-load")
+
+    assert unseen() == ["made"]
+
+
+def test_unfinished_flows_are_ended_when_asked_for(cluster):
+    cluster.submit(vcnb.JobTemplate(name="load", tasks=[vcnb.Task("w", image="bash", command=["true"])]))
+    flow = cluster.submit(FLOW)
+
+    assert unseen(on_exit="cancel") == []
+    cluster.simulator.settle()
+    cluster.simulator.reap()
+
+    assert flow.phase == "Failed"
+
+
+def test_a_failed_cache_job_is_told_unless_it_was_looked_at(cluster, tmp_path):
+    pytest.importorskip("vcnb.cache.pages")
+    job = cluster.cache.load(tmp_path / "missing")
+
+    (told,) = json.loads(close("keep", 30.0))
+
+    assert (told["what"], told["name"], told["phase"]) == ("cache load", job.path, "FAILED")
+    assert told["why"]
+    assert job.state == "FAILED"
+    assert unseen() == []
+
+
 def test_what_is_waived_fails_nothing():
     assert unwaived(UNSEEN, None) == UNSEEN
     assert unwaived(UNSEEN, True) == []

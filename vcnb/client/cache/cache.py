@@ -230,7 +230,11 @@ class Cache:
         answer = await access.submit(Request(type, **paths, options=options, token=token, escape=escape))
         if not self._works and self._host.embedded is not None:
             self._host.embedded.remember_activity()
-        return CacheHandle(self._cluster, answer.facts, answer)
+        return self._submitted(CacheHandle(self._cluster, answer.facts, answer))
+
+    def _submitted(self, handle: CacheHandle) -> CacheHandle:
+        self._cluster._attention.submitted(handle)  # noqa: SLF001 - the cache is a part of its cluster
+        return handle
 
     def _index(self, access: JobAccess, paths: Iterable[Any]) -> Path:
         lines = [access.canonical(path, f"path[{number}]") for number, path in enumerate(paths)]
@@ -256,7 +260,7 @@ class Cache:
         if not isinstance(access, ServiceAccess):
             raise InvalidState("a job of a real Alluxio is submitted again by its verb: cluster.cache.load(path, ...)")
         answer = await access.resubmit(handle.id)
-        return CacheHandle(self._cluster, answer.facts, answer)
+        return self._submitted(CacheHandle(self._cluster, answer.facts, answer))
 
     # -- looking
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, overload
 
 from vcnb.cache.api import CacheJobState, CacheProgress, JobAccess, JobFacts, Submission
+from vcnb.cache.errors import CacheJobFailed
 from vcnb.cache.jobs.record import FailedFile
 from vcnb.cache.protocol import JobType
 from vcnb.client.bridge import Bridge, twins
@@ -141,7 +142,13 @@ class CacheHandle:
     def _current(self) -> JobFacts:
         if not self._cluster.closed:
             self._bridge.run(self._refresh())
+        self._looked_at()
         return self._seen
+
+    def _looked_at(self) -> None:
+        """Somebody has looked at how it stands."""
+        if self._seen.finished:
+            self._cluster._attention.knows(self.id)  # noqa: SLF001 - as above
 
     async def _refresh(self) -> JobFacts:
         self._seen = await (await self._access()).facts(self.id)
@@ -149,10 +156,14 @@ class CacheHandle:
 
     async def _progress(self) -> CacheProgress:
         """How far it is: files, bytes, throughput, ``percent`` and ``eta``."""
-        return await (await self._access()).progress(self.id)
+        progress = await (await self._access()).progress(self.id)
+        await self._refresh()
+        self._looked_at()
+        return progress
 
     async def _stop(self) -> bool:
         """Stop it; False when it has ended already. What is cached stays, and submitting it again goes on."""
+        self._cluster._attention.knows(self.id)  # noqa: SLF001 - as above
         return await (await self._access()).stop(self.id)
 
     async def _failures(self, limit: int = MOST_FAILURES) -> FailedFiles:
@@ -175,7 +186,12 @@ class CacheHandle:
     retry, retry_async = twins(_retry)
 
     async def _wait(self, timeout: float | None = None, check: bool = True) -> CacheHandle:
-        self._seen = await (await self._access()).wait(self.id, timeout=timeout, check=check)
+        try:
+            self._seen = await (await self._access()).wait(self.id, timeout=timeout, check=check)
+        except CacheJobFailed:
+            self._cluster._attention.knows(self.id)  # noqa: SLF001 - as above
+            raise
+        self._looked_at()
         return self
 
     def wait(self, timeout: float | None = None, check: bool = True) -> CacheHandle:
@@ -209,6 +225,7 @@ class CacheHandle:
     async def _snapshot(self) -> CacheSnapshot:
         access = await self._access()
         facts = self._seen = await access.facts(self.id)
+        self._looked_at()
         progress = await access.progress(self.id)
         failed = await access.failures(self.id, limit=_SHOWN) if progress.failed_files else ()
         return CacheSnapshot(facts, progress, failed, self._cluster._engine.cache.clock.time())  # noqa: SLF001

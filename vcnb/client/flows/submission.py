@@ -50,6 +50,7 @@ async def submit_flows(cluster: Cluster, source: Source | Flow | Sequence[Any], 
             await _adopt(cluster, stored, belongings)
             belongings = []
         handles.append(cluster._handle(stored, item.warnings))  # noqa: SLF001
+        cluster._attention.submitted(handles[-1])  # noqa: SLF001
     return handles[0] if len(handles) == 1 else handles
 
 
@@ -79,6 +80,8 @@ async def submit_documents(cluster: Cluster, documents: Sequence[Document], name
             written = {**document.object, "metadata": {**document.object["metadata"], **where}}
             stored = await store.create(with_last_applied(item.object, written))
         handles.append(cluster._handle(stored, item.warnings))  # noqa: SLF001
+        if item.old is None:
+            cluster._attention.submitted(handles[-1])  # noqa: SLF001
     return handles
 
 

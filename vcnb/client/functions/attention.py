@@ -1,7 +1,7 @@
-"""Which jobs of this process failed without anybody having looked: what makes an unattended run lie.
+"""What of this process failed without anybody having looked: what makes an unattended run lie.
 
-A job counts as looked at when it was waited for to its end, when its phase, status or history was read (or it was shown)
-after it had failed, when it was asked why, or when it was ended by one of its own verbs.
+A job, flow or cache job counts as looked at when it was waited for to its end, when its phase, status or history was read
+(or it was shown) after it had failed, when it was asked why, or when it was ended by one of its own verbs.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ import contextlib
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from vcnb.resources import kinds
-from vcnb.resources.phases import FINISHED, JobPhase
+from vcnb.resources.phases import FINISHED
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
     from vcnb.client.cluster import Cluster
-    from vcnb.client.job import JobHandle
+    from vcnb.client.functions.watched import Watched
 
 __all__ = ["Attention", "attentions"]
 
@@ -34,49 +33,45 @@ class Attention:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._submitted: dict[str, JobHandle] = {}
+        self._submitted: dict[str, Any] = {}
         self._seen: set[str] = set()
         _attentions.add(self)
 
     def submitted(self, handle: Any) -> None:
-        """A job was submitted by this process."""
-        if getattr(handle, "kind", "") == kinds.JOB.kind:
-            self._submitted[handle.uid] = handle
+        """Something was submitted by this process."""
+        key = getattr(handle, "id", "") or handle.uid
+        self._submitted[key] = handle
 
     def saw(self, job: Obj) -> None:
         """Somebody has looked at this state of a job."""
         if job.get("status", {}).get("state", {}).get("phase") in FINISHED:
             self.knows(job["metadata"]["uid"])
 
-    def knows(self, uid: str) -> None:
-        """Somebody knows how this job ends."""
-        self._seen.add(uid)
+    def knows(self, key: str) -> None:
+        """Somebody knows how this job, flow or cache job ends."""
+        self._seen.add(key)
 
-    async def unseen(self, linger: float) -> list[JobHandle]:
-        """Failed jobs that nobody looked at; waits up to ``linger`` seconds for those that have not ended."""
+    def forgets(self, key: str) -> None:
+        """It begins again, and nobody knows how it will end this time."""
+        self._seen.discard(key)
+
+    async def unseen(self, linger: float) -> list[tuple[Watched, str]]:
+        """What failed, with its phase, and nobody looked at it; waits up to ``linger`` seconds for what has not ended."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(linger):
-                for handle in self._unknown():
-                    await self._until_over(handle)
-        failed = (JobPhase.FAILED, JobPhase.TERMINATED)
-        return [handle for handle in self._unknown() if await self._phase(handle) in failed]
+                for each in self._unknown():
+                    await each.until_over()
+        phases = [(each, await each.phase()) for each in self._unknown()]
+        return [(each, phase) for each, phase in phases if each.is_over(phase) and each.has_failed(phase)]
 
-    async def unfinished(self) -> list[JobHandle]:
-        """Jobs of this process that have not ended."""
-        over = (*FINISHED, JobPhase.ABORTED, None)
-        return [handle for handle in self._submitted.values() if await self._phase(handle) not in over]
+    async def unfinished(self) -> list[Watched]:
+        """What this process has submitted and has not ended."""
+        return [each for each in self._all() if not each.is_over(await each.phase())]
 
-    def _unknown(self) -> list[JobHandle]:
-        return [handle for uid, handle in self._submitted.items() if uid not in self._seen]
+    def _unknown(self) -> list[Watched]:
+        return [each for each in self._all() if each.key not in self._seen]
 
-    async def _until_over(self, handle: JobHandle) -> None:
-        over = (*FINISHED, JobPhase.ABORTED, None)
-        async with self.cluster._changes.follow(kinds.JOB, handle.uid, handle.namespace) as feed:  # noqa: SLF001
-            while await self._phase(handle) not in over:
-                await feed.next()
+    def _all(self) -> list[Watched]:
+        from vcnb.client.functions.watched import watched
 
-    @staticmethod
-    async def _phase(handle: JobHandle) -> str | None:
-        """The phase; None when the job is gone."""
-        job = await handle._refresh()  # noqa: SLF001
-        return None if handle._gone else str(job.get("status", {}).get("state", {}).get("phase", ""))  # noqa: SLF001
+        return [each for handle in self._submitted.values() if (each := watched(handle)) is not None]

@@ -184,7 +184,9 @@ def unwaived(unseen: list[dict[str, str]], waive: Any) -> list[dict[str, str]]:
 
 def say_unseen(unseen: list[dict[str, str]]) -> str:
     """Why a notebook whose cells all ran has failed nevertheless."""
-    jobs = "; ".join(f"job {job['name']!r} ({job['phase']}): {job['why'].rstrip('.')}" for job in unseen)
+    jobs = "; ".join(
+        f"{job.get('what', 'job')} {job['name']!r} ({job['phase']}): {job['why'].rstrip('.')}" for job in unseen
+    )
     return (
         f"every cell ran, but no cell looked at what became of {jobs}. Wait for it in a cell (job.wait()), or waive it: "
         "parameter or metadata vcnb_waive, true or a list of names"
