@@ -6,8 +6,9 @@
     <directory>/alluxio-site.properties properties that differ from their defaults
     <pages>/<worker>/                   pages of one worker
 
-With a job store that is shared (etcd) this process is one coordinator of several. Where a token is given
-(``VCNB_CACHE_TOKEN``), the workers are those that ``vcnb worker`` has registered; without one they are this process's own.
+With a job store that is shared (etcd) and a token (``VCNB_CACHE_TOKEN_FILE``) the workers are those that ``vcnb worker`` has
+registered, and jobs are for ``vcnb coordinator``: this process submits, looks and reads. Without a token it is one
+coordinator of several, with workers of its own.
 
 Nothing here is started before it is needed. With ``work=False`` only the job store is opened: jobs can be submitted, looked
 at and stopped, and nobody works on them.
@@ -127,6 +128,7 @@ class EmbeddedCache:
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._statuses: dict[str, WorkerStatus] = {}
         self._reads: ReadStatistics | None = None
+        self._waiting = 0
         self._gauges()
 
     # -- parts
@@ -168,8 +170,8 @@ class EmbeddedCache:
 
     @property
     def working(self) -> bool:
-        """Whether jobs are worked on here."""
-        return self.coordinator is not None
+        """Whether sources, workers and ring are open (``start(work=True)``)."""
+        return self._ring is not None
 
     # -- start and end
 
@@ -178,16 +180,17 @@ class EmbeddedCache:
 
         Raises ClusterBusy, StoreCorrupt, StoreUnavailable; OSError where the pages cannot be kept.
         """
-        if self._store is None:
-            self._store = self._given_store or await open_job_store(self._directory, self._clock, self.config)
-            self._seal = self._seal or self._new_seal()
-            self._service = self._new_service()
-        if work and self.coordinator is None:
-            try:
+        fresh = self._store is None
+        try:
+            if self._store is None:
+                self._store = self._given_store or await open_job_store(self._directory, self._clock, self.config)
+                self._seal = self._seal or self._new_seal()
+                self._service = self._new_service()
+            if work and not self.working:
                 await self._start_work()
-            except BaseException:
-                await self._stop_work()
-                raise
+        except BaseException:
+            await (self.stop() if fresh else self._stop_work())
+            raise
 
     def _new_seal(self) -> Seal:
         token = self._token()
@@ -225,6 +228,9 @@ class EmbeddedCache:
         ring = LiveRing(self._members, self.config.virtual_nodes, static=not self.config.dynamic_ring)
         await settle(self.store, ring())
         self._ring = ring
+        if not self.workers:
+            # Its jobs are for coordinators that are where the workers are: what they can read, this process may not.
+            return
         coordinator = Coordinator(
             self.store,
             self._members,
@@ -333,12 +339,14 @@ class EmbeddedCache:
             await sources.close()
 
     async def measure(self) -> None:
-        """Read what workers hold, for the metrics to show."""
+        """Read what workers hold and how long the queue is, for the metrics to show."""
         for name, worker in self.members.live().items() if self._members is not None else ():
             try:
                 self._statuses[name] = await worker.status()
             except WorkerLost:
                 self._statuses.pop(name, None)
+        with contextlib.suppress(StoreUnavailable):
+            self._waiting = await self.store.waiting_count()
         reader = sys.modules.get("vcnb.cache.filesystem.reader")
         if reader is not None and self.working:  # else nothing was read here
             self._reads = reader.CacheReader(self).statistics()
@@ -353,6 +361,7 @@ class EmbeddedCache:
         def of_all(field: str) -> Callable[[], dict[tuple[str, ...], float]]:
             return lambda: {(): float(sum(getattr(status, field) for status in statuses.values()))}
 
+        gauge("cachejobs_waiting_jobs", lambda: {(): float(self._waiting)})
         gauge("alluxio_cached_storage", of_all("used"))
         gauge("alluxio_cached_capacity", of_all("capacity"))
         gauge("alluxio_cached_evicted_data", of_all("evicted"))

@@ -39,6 +39,7 @@ HELP: Final[Mapping[str, tuple[str, tuple[str, ...], str]]] = {
     "cachejobs_claims_lost": ("counter", (), "Claims that another coordinator won"),
     "cachejobs_fenced_writes": ("counter", (), "Writes refused because the job is another coordinator's now"),
     "cachejobs_submissions_rejected": ("counter", ("reason",), "Submissions refused"),
+    "cachejobs_waiting_jobs": ("gauge", (), "Jobs that wait in the queue"),
     "alluxio_cached_storage": ("gauge", (), "Bytes of pages"),
     "alluxio_cached_capacity": ("gauge", (), "Bytes of pages that there is room for"),
     "alluxio_cached_evicted_data": ("counter", (), "Bytes of pages that went to make room"),
