@@ -140,6 +140,25 @@ def test_q17_a_restart_by_preemption_is_free(default: Scene):
     default.run_all()
 
     assert (default.phase, default.retries) == ("Running", 0)
+
+
+def test_q17_a_restart_by_preemption_is_free_also_when_controllers_restart_before_it_is_due(default: Scene):
+    default.boot("w*2", policies=["PodEvicted->RestartJob 60s"], MR=1, MA=0)
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    status = default.pod("w-0")["status"]
+    default.cluster.run(
+        default.store.update_status({**default.pod("w-0"), "status": {**status, "conditions": [condition]}})
+    )
+    default.delete("w-0")
+    default.reap()
+    default.sim.restart_controllers()
+
+    default.wait(61)
+    default.reap()
+    default.run_all()
+
+    assert (default.phase, default.retries) == ("Running", 0)
+    assert "Restarting" in default.phases
     assert default.phases == ["Pending", "Running", "Restarting", "Pending", "Running"]
 
 

@@ -187,6 +187,8 @@ def _entry(waiting: DelayedAction) -> dict[str, Any]:
         "pod": request.pod_name,
         "uid": request.pod_uid,
         "partition": request.partition_id,
+        "exitCode": request.exit_code,
+        "preempted": request.preempted,
     }
     return {field: value for field, value in entry.items() if value not in ("", 0)}
 
@@ -213,6 +215,8 @@ def _read(entry: dict[str, Any], metadata: Any) -> DelayedAction:
         pod_uid=entry.get("uid", ""),
         partition_id=entry.get("partition", ""),
         event=entry.get("event", ""),
+        exit_code=int(entry.get("exitCode", 0)),
+        preempted=bool(entry.get("preempted", False)),
         job_version=version,
     )
     due = parse_time(entry["due"])
