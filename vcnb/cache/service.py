@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -246,7 +247,22 @@ class CacheService:
         record = await self.by_id(id)
         run = self._coordinator.runs.get(id) if self._coordinator is not None else None
         progress = run.snapshot() if run is not None and not record.finished else await self.store.progress(id)
-        return _report(record, progress, self._now_ms(), run.plan.retrying if run is not None else 0)
+        report = _report(record, progress, self._now_ms(), run.plan.retrying if run is not None else 0)
+        if record.state == JobState.WAITING and self.store.shared:
+            return dataclasses.replace(report, warnings=(*report.warnings, *await self._why_waiting()))
+        return report
+
+    async def _why_waiting(self) -> tuple[str, ...]:
+        """What is missing in a shared cache, that a job should be taken."""
+        coordinators = await self.store.coordinators()
+        if not coordinators:
+            return ("no coordinator is up: the job waits until there is one (vcnb coordinator)",)
+        workers = await self.store.kv.count("workers/")
+        if not workers and all(
+            coordinator.address for coordinator in coordinators
+        ):  # those in a notebook have their own
+            return ("no worker is up: the job waits until there is one (vcnb worker)",)
+        return ()
 
     async def failures(self, id: str, *, start: int = 0, limit: int = 1000) -> Sequence[FailedFile]:
         """Files that could not be done, with why and how often each was tried."""
