@@ -171,6 +171,56 @@ class FakeS3(Web):
 
 
 @dataclass
+class FakeGcs(Web):
+    """One bucket, ``b``, by Google's JSON API. A version of a file is counted in ``generations``."""
+
+    generations: Counter[str] = field(default_factory=Counter)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        bucket, _, key = request.path.removeprefix("/storage/v1/b/").partition("/o")
+        key = key.removeprefix("/")
+        self.requests[f"{request.method} {key or 'LIST'}"] += 1
+        if bucket != "b":
+            return self.refusal(404)
+        if not key:
+            return self.listing(request)
+        if key not in self.files:
+            return self.refusal(404)
+        if request.query.get("alt") != "media":
+            return web.json_response(self.resource(key))
+        if request.query.get("ifGenerationMatch") not in {None, self.resource(key)["generation"]}:
+            return self.refusal(412)
+        return await self.body(request, key)
+
+    def resource(self, key: str) -> dict[str, str]:
+        return {
+            "name": key,
+            "size": str(len(self.files[key])),
+            "generation": str(1 + self.generations[key]),
+            "updated": "2023-11-14T22:13:20.123Z",
+        }
+
+    def listing(self, request: web.Request) -> web.Response:
+        query = request.query
+        prefix, start = query.get("prefix", ""), query.get("pageToken") or query.get("startOffset", "")
+        limit, delimiter = int(query.get("maxResults", 1000)), query.get("delimiter", "")
+        keys = sorted(key for key in self.files if key.startswith(prefix) and key >= start)
+        groups = sorted(
+            {prefix + key.removeprefix(prefix).split("/")[0] + "/" for key in keys if "/" in key.removeprefix(prefix)}
+        )
+        if delimiter:
+            keys = [key for key in keys if "/" not in key.removeprefix(prefix)]
+        found: dict[str, Any] = {}
+        if keys:
+            found["items"] = [self.resource(key) for key in keys[:limit]]
+        if delimiter and groups:
+            found["prefixes"] = groups
+        if len(keys) > limit:
+            found["nextPageToken"] = keys[limit]
+        return web.json_response(found)
+
+
+@dataclass
 class FakeHttp(Web):
     """A tree of files with index pages as nginx makes them. ``style``: ``nginx``, or ``bare`` (no redirect to ``/``)."""
 
@@ -200,7 +250,7 @@ class FakeHttp(Web):
 
 
 @contextlib.asynccontextmanager
-async def serving(server: FakeS3 | FakeHttp) -> AsyncIterator[Any]:
+async def serving(server: FakeS3 | FakeHttp | FakeGcs) -> AsyncIterator[Any]:
     """Serve on a free port of the loopback; ``server.url`` says where."""
     app = web.Application(client_max_size=1 << 30)
     app.router.add_route("*", "/{tail:.*}", server.handle)

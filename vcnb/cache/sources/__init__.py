@@ -27,6 +27,8 @@ _SCHEME: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
 _OWN: Final = {
     "s3": "vcnb.cache.sources.s3:S3Store",
     "s3a": "vcnb.cache.sources.s3:S3Store",
+    "gs": "vcnb.cache.sources.gcs:GcsStore",
+    "gcs": "vcnb.cache.sources.gcs:GcsStore",
     "http": "vcnb.cache.sources.http:HttpStore",
     "https": "vcnb.cache.sources.http:HttpStore",
 }

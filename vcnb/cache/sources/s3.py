@@ -13,10 +13,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from vcnb.cache.protocol import FileInfo, Listing, SourceChanged, Version
 from vcnb.cache.sources.failures import translated
+from vcnb.cache.sources.objects import Place, inside, place_of
 from vcnb.cache.sources.remote import CALL_SECONDS, FsspecStore, exists_already
 
 __all__ = ["S3Store"]
@@ -27,17 +28,6 @@ _PIECE: Final = 1 << 20
 _PART: Final = 8 << 20
 _PARTS_OF_A_SIZE: Final = 1000
 """An upload has at most 10,000 parts: after each thousand they get twice as large, so 8 TB fit."""
-
-
-class _Place(NamedTuple):
-    """A path taken apart: ``s3://bucket/`` and the key after it."""
-
-    root: str
-    bucket: str
-    key: str
-
-    def path(self, key: str) -> str:
-        return self.root + key
 
 
 class S3Store(FsspecStore):
@@ -56,8 +46,8 @@ class S3Store(FsspecStore):
     # -- listing
 
     async def list(self, path: str, *, after: str = "", limit: int = 1000) -> Listing:
-        place = _place(path)
-        prefix = _inside(place.key)
+        place = place_of(path)
+        prefix = inside(place.key)
         start = after.removeprefix(place.root) if after.startswith(place.root) else ""
         page = self._page(place, prefix, start if start >= prefix else "", min(limit, _PAGE))
         if after:
@@ -74,10 +64,10 @@ class S3Store(FsspecStore):
         return Listing(tuple(entries), done=not truncated)
 
     async def children(self, path: str) -> tuple[FileInfo, ...]:
-        place = _place(path)
+        place = place_of(path)
         if not place.bucket:
             return await self._buckets(place)
-        prefix = _inside(place.key)
+        prefix = inside(place.key)
         found: dict[str, FileInfo] = {}
         token: dict[str, str] = {}
         while True:
@@ -92,12 +82,12 @@ class S3Store(FsspecStore):
                 return tuple(found[key] for key in sorted(found))
             token = {"ContinuationToken": answer["NextContinuationToken"]}
 
-    async def _buckets(self, place: _Place) -> tuple[FileInfo, ...]:
+    async def _buckets(self, place: Place) -> tuple[FileInfo, ...]:
         answer = await self._ask("list_buckets", place)
         names = sorted(str(bucket["Name"]) for bucket in answer.get("Buckets", ()))
         return tuple(FileInfo(f"{place.root}{name}/", Version(0), directory=True) for name in names)
 
-    async def _page(self, place: _Place, prefix: str, start: str, limit: int) -> Mapping[str, Any]:
+    async def _page(self, place: Place, prefix: str, start: str, limit: int) -> Mapping[str, Any]:
         named: dict[str, Any] = {"StartAfter": start} if start else {}
         answer: Mapping[str, Any] = await self._ask("list_objects_v2", place, Prefix=prefix, MaxKeys=limit, **named)
         return answer
@@ -105,18 +95,18 @@ class S3Store(FsspecStore):
     # -- one object
 
     async def stat(self, path: str) -> FileInfo:
-        place = _place(path)
+        place = place_of(path)
         if place.key and not place.key.endswith("/"):
             itself = await self._object(place)
             if itself is not None:
                 return FileInfo(path, itself)
         if place.bucket:
-            answer = await self._page(place, _inside(place.key), "", 1)
+            answer = await self._page(place, inside(place.key), "", 1)
             if place.key and not answer.get("Contents"):
                 raise FileNotFoundError(f"{path}: no such object, and none below it")
         return FileInfo(path.rstrip("/") + "/", Version(0), directory=True)
 
-    async def _object(self, place: _Place) -> Version | None:
+    async def _object(self, place: Place) -> Version | None:
         """The version of the object of that very key; None when there is none."""
         if not place.key or place.key.endswith("/"):
             return None
@@ -131,7 +121,7 @@ class S3Store(FsspecStore):
     ) -> AsyncIterator[bytes]:
         if length <= 0:
             return
-        place = _place(path)
+        place = place_of(path)
         named = {"IfMatch": f'"{version.etag}"'} if version is not None and version.etag else {}
         answer = await self._range(place, offset, length, named)
         if answer is None:
@@ -153,7 +143,7 @@ class S3Store(FsspecStore):
         finally:
             body.close()
 
-    async def _range(self, place: _Place, offset: int, length: int, named: Mapping[str, Any]) -> Any:
+    async def _range(self, place: Place, offset: int, length: int, named: Mapping[str, Any]) -> Any:
         """The answer to a ranged GET; None when the range begins at or behind the end."""
         wanted = f"bytes={offset}-{offset + length - 1}"
         try:
@@ -168,7 +158,7 @@ class S3Store(FsspecStore):
     # -- writing
 
     async def write(self, path: str, data: AsyncIterator[bytes], *, overwrite: bool = False) -> int:
-        place = _place(path)
+        place = place_of(path)
         if not overwrite and await self._object(place) is not None:
             raise exists_already(path)
         upload = _Upload(self, place)
@@ -184,14 +174,14 @@ class S3Store(FsspecStore):
         """Nothing: a directory is there when something lies in it."""
 
     async def delete(self, path: str) -> None:
-        place = _place(path)
+        place = place_of(path)
         await self._ask("delete_object", place, Key=place.key)
 
-    async def ask(self, operation: str, place: _Place, **named: Any) -> Any:
+    async def ask(self, operation: str, place: Place, **named: Any) -> Any:
         """One request of S3, by the operation's name in boto's spelling, in the bucket of ``place``."""
         return await self._ask(operation, place, **named)
 
-    async def _ask(self, operation: str, place: _Place, **named: Any) -> Any:
+    async def _ask(self, operation: str, place: Place, **named: Any) -> Any:
         fs = await self.filesystem()
         bucket = {"Bucket": place.bucket} if place.bucket else {}
         with translated(f"{place.root}{named.get('Key', named.get('Prefix', ''))}"):
@@ -202,7 +192,7 @@ class S3Store(FsspecStore):
 class _Upload:
     """An object being written: small ones in one request, large ones in parts; visible only when it is complete."""
 
-    def __init__(self, store: S3Store, place: _Place) -> None:
+    def __init__(self, store: S3Store, place: Place) -> None:
         self._store, self._place = store, place
         self._buffer = bytearray()
         self._id = ""
@@ -252,22 +242,7 @@ class _Upload:
                 await self._store.ask("abort_multipart_upload", self._place, Key=self._place.key, UploadId=self._id)
 
 
-def _place(path: str) -> _Place:
-    scheme, _, rest = path.partition("://")
-    bucket, slash, key = rest.partition("/")
-    if not bucket:
-        return _Place(f"{scheme}://", "", "")
-    if not slash:
-        key = ""
-    return _Place(f"{scheme}://{bucket}/", bucket, key)
-
-
-def _inside(key: str) -> str:
-    """The prefix of all keys under a key; nothing for the whole bucket."""
-    return key if not key or key.endswith("/") else f"{key}/"
-
-
-def _entry(place: _Place, item: Mapping[str, Any]) -> FileInfo:
+def _entry(place: Place, item: Mapping[str, Any]) -> FileInfo:
     key = str(item["Key"])
     if key.endswith("/"):
         return FileInfo(place.path(key), Version(0), directory=True)
