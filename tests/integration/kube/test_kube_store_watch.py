@@ -20,7 +20,7 @@ from kube.apiserver import ApiServer
 from kube.wire import Meddler, error_line, meddled, status, until, wired
 from unit.store.conformance.objects import config, job, version
 from vcnb.clock import RealClock
-from vcnb.errors import Expired, Unreachable
+from vcnb.errors import Expired, ServerTimeout, Unreachable
 from vcnb.resources.kinds import CONFIGMAP, JOB, POD
 from vcnb.store.informer import Informer
 from vcnb.store.kubernetes import KubernetesStore, Timeouts, open_store
@@ -247,7 +247,7 @@ def test_a_connection_that_says_nothing_is_given_up(apiserver: ApiServer, namesp
             since = store.stale_since(CONFIGMAP)
             assert since is not None
             assert before - 2 <= since <= time.time()
-            assert store.trouble(CONFIGMAP) is not None
+            assert isinstance(store.trouble(CONFIGMAP), ServerTimeout)
             assert informer.get("a", namespace) is None
             wire.carry_on()
             await same(direct, informer, namespace)
@@ -255,6 +255,31 @@ def test_a_connection_that_says_nothing_is_given_up(apiserver: ApiServer, namesp
             assert store.trouble(CONFIGMAP) is None
 
     asyncio.run(play())
+
+
+def test_a_watch_that_has_nothing_to_say_is_not_stale(
+    apiserver: ApiServer, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Silence alone tells nothing: the watch is asked for anew, and nobody is alarmed."""
+
+    async def play() -> None:
+        async with opened(apiserver, timeouts=Timeouts(silence=0.1)) as store, informed(store, namespace) as informer:
+            watches, lists = store.calls["watch", "configmaps"], store.calls["list", "configmaps"]
+            stale: list[float | None] = []
+
+            def again() -> bool:
+                stale.append(store.stale_since(CONFIGMAP))
+                return store.calls["watch", "configmaps"] >= watches + 4
+
+            await until(again, "the watch is asked for anew")
+            assert set(stale) == {None}
+            await store.create(config("a", namespace))
+            await same(store, informer, namespace)
+            assert store.calls["list", "configmaps"] <= lists + 2, "only this test has listed again"
+
+    with caplog.at_level("WARNING"):
+        asyncio.run(play())
+    assert caplog.records == []
 
 
 def test_a_server_that_cannot_be_reached_leaves_the_view_and_says_since_when(

@@ -53,13 +53,14 @@ _GOODBYE = 4
 class Timeouts:
     """Seconds. ``request``: for a whole request (an API server takes 60 s at most). ``connect``: for a connection.
 
-    ``silence``: for how long a watch may say nothing at all; a server sends a bookmark about every minute.
+    ``silence``: for how long a watch may say nothing at all before it is asked for anew; a server sends a bookmark about
+    every minute where it has any news.
     ``watch``: after which the server is asked to end a watch, which is then continued (up to twice that, at random).
     """
 
     request: float = 65.0
     connect: float = 10.0
-    silence: float = 100.0
+    silence: float = 75.0
     watch: float = 300.0
 
 

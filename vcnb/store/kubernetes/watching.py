@@ -36,9 +36,6 @@ _LASTING = 5.0
 """A watch that lasted so long is continued at once."""
 _PASSING = (Unreachable, ServerTimeout, TooManyRequests, InternalError)
 """Failures that go away by themselves."""
-_QUIET = 90.0
-"""Seconds after which a connected watch that says nothing counts as stale: longer than bookmarks are apart."""
-
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -93,9 +90,11 @@ class KubernetesWatch:
 
     @property
     def stale_since(self) -> float | None:
-        """When the server was last heard, where that is too long ago or the connection is lost; None when all is well."""
-        fresh = self._answer is not None and self._clock.time() - self._heard < _QUIET
-        return None if fresh else self._heard
+        """When the server was last heard, where it cannot be reached at the moment; None when all is well.
+
+        A connection that ends and is made again at once is nothing that anybody has to know.
+        """
+        return None if self.trouble is None else self._heard
 
     async def connect(self) -> None:
         """Begin. Raises Expired, and whatever else the server refuses."""
@@ -154,13 +153,12 @@ class KubernetesWatch:
             async with asyncio.timeout(limit):
                 chunk = await answer.content.readany()
         except TimeoutError:
-            if self._clock.time() < self._resync_at:
-                self._lost(ServerTimeout(f"{self._call}: nothing was heard for {limit:g} s", self._call.ref))
+            # Perhaps there was nothing to say, perhaps the other end is gone: the next attempt to connect tells.
+            self._drop()
             return b""
         except (aiohttp.ClientError, OSError) as error:
-            self._lost(
-                Unreachable(f"{self._call}: the connection broke: {error or type(error).__name__}", self._call.ref)
-            )
+            _log.info("%s: the connection broke: %s", self._call, error or type(error).__name__)
+            self._drop()
             return b""
         if not chunk:
             self._drop()
@@ -178,7 +176,8 @@ class KubernetesWatch:
                 change = _decode(line)
                 kind, obj = change["type"], change["object"]
             except (msgspec.DecodeError, KeyError):
-                self._lost(Unreachable(f"{self._call}: the answer cannot be read", self._call.ref))
+                _log.info("%s: the answer cannot be read: %r", self._call, line[:100])
+                self._drop()
                 break
             if kind == "ERROR":
                 self._error = obj  # what came before it is told first
@@ -220,6 +219,7 @@ class KubernetesWatch:
             self._pause = min(self._pause, _ENDED_PAUSE)
 
     def _lost(self, error: ApiError) -> None:
+        """Remember why the server cannot be watched at the moment; say so once."""
         if self.trouble is None:
             _log.warning("watch of %s: %s; trying again", self.kind.plural, error)
         self.trouble = error
