@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from vcnb.cache.jobs.record import FailedFile
 from vcnb.cache.jobs.request import Request
 from vcnb.cache.protocol import JobType
+from vcnb.cache.words import progress_words
 
 __all__ = [
     "ENDED",
@@ -120,6 +121,10 @@ class CacheProgress:
     raw: Any = field(default=None, repr=False)
 
     @property
+    def finished(self) -> bool:
+        return self.state in ENDED
+
+    @property
     def done_files(self) -> int:
         """Files that nothing more happens to: loaded, skipped, failed or vanished."""
         return self.loaded_files + self.skipped_files + self.failed_files + self.vanished_files
@@ -138,8 +143,6 @@ class CacheProgress:
         return shown
 
     def __str__(self) -> str:
-        from vcnb.scene.cache import progress_words
-
         return progress_words(self)
 
 

@@ -9,27 +9,26 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
 
-from vcnb.cache.api import CacheJobState, CacheProgress, JobFacts
+from vcnb.cache.api import CacheProgress, JobFacts
 from vcnb.cache.jobs.record import FailedFile
 from vcnb.cache.protocol import JobType
+from vcnb.cache.words import bytes_words, progress_words
 from vcnb.scene.markup import bar, block, elapsed, folded, table
 from vcnb.scene.svg import Figure, element, number
 from vcnb.scene.svg import text as label
 from vcnb.scene.tables import text_table
-from vcnb.scene.words import badge, mark, span
+from vcnb.scene.words import badge, mark
 
 __all__ = [
     "COLUMNS",
     "DONE",
     "SECTIONS",
     "CacheSnapshot",
-    "bytes_words",
     "html",
     "jobs_html",
     "jobs_rows",
     "jobs_text",
     "line",
-    "progress_words",
     "sections",
     "text",
 ]
@@ -66,44 +65,6 @@ class CacheSnapshot:
     @property
     def done(self) -> str:
         return DONE[self.facts.type]
-
-
-def bytes_words(amount: float) -> str:
-    """An amount of bytes as a person says it, in binary units: ``512 B``, ``30.0 MiB``."""
-    if amount < 1024:
-        return f"{amount:.0f} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        amount /= 1024
-        if amount < 1024 or unit == "TiB":
-            break
-    return f"{amount:.1f} {unit}"
-
-
-def progress_words(progress: CacheProgress) -> str:
-    """One line: ``6 of 10 files, 18.0 MiB of 30.0 MiB (60.0%), 12.1 MiB/s, 1.0s left, 1 failed``."""
-    size = bytes_words(progress.done_bytes)
-    if progress.total_known:
-        files = f"{progress.done_files:,} of {progress.scanned_files:,} files"
-        size += f" of {bytes_words(progress.total_bytes)}"
-    else:
-        files = f"{progress.done_files:,} files done, {progress.scanned_files:,} found so far"
-    parts = [files, size + (f" ({progress.percent:.1f}%)" if progress.percent is not None else "")]
-    parts += _speed(progress)
-    for name, count in (("failed", progress.failed_files), ("skipped", progress.skipped_files)):
-        if count:
-            parts.append(f"{count:,} {name}")
-    if progress.vanished_files:
-        parts.append(f"{progress.vanished_files:,} vanished from the source")
-    return ", ".join(parts)
-
-
-def _speed(progress: CacheProgress) -> list[str]:
-    if progress.state in {CacheJobState.RUNNING, CacheJobState.VERIFYING}:
-        rate = progress.current_throughput or progress.average_throughput or 0.0
-        left = [f"{span(progress.eta)} left"] if progress.eta is not None else []
-        return [f"{bytes_words(rate)}/s", *left] if rate else left
-    rate = progress.average_throughput or 0.0
-    return [f"{bytes_words(rate)}/s"] if rate else []
 
 
 def line(snapshot: CacheSnapshot) -> str:

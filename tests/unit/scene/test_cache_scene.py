@@ -8,15 +8,14 @@ import pytest
 from vcnb.cache.api import CacheJobState, CacheProgress, JobFacts
 from vcnb.cache.jobs.record import FailedFile
 from vcnb.cache.protocol import JobType
+from vcnb.cache.words import bytes_words, progress_words
 from vcnb.scene.cache import (
     SECTIONS,
     CacheSnapshot,
-    bytes_words,
     html,
     jobs_html,
     jobs_text,
     line,
-    progress_words,
     sections,
     text,
 )
@@ -57,7 +56,7 @@ def test_bytes_are_said_in_binary_units(amount, said):
 
 def test_a_running_job_in_one_line():
     assert line(snapshot()) == (
-        "▶ load s3://b/d: RUNNING  6 of 10 files, 18.0 MiB of 30.0 MiB (60.0%), 12.1 MiB/s, 1.0s left"
+        "▶ load s3://b/d: RUNNING  6 of 10 files, 18.0 MiB of 30.0 MiB (60.0%), 12.1 MiB/s, 1s left"
     )
 
 
