@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from IPython.core.error import UsageError
 
-from vcnb.cache.jobs.options import job_options
 from vcnb.errors import InvalidObject, NotFound, Problem, WaitTimeout
 from vcnb.notebook.arguments import Parser, add_quietness, key_values
 from vcnb.notebook.current import current
@@ -213,6 +212,7 @@ def _one(word: str | None, option: str | None, name: str) -> str | None:
 
 
 def _submit(shell: Any, verb: str, places: Mapping[str, str], options: argparse.Namespace) -> Any:
+    from vcnb.cache.jobs.options import job_options
     from vcnb.cache.protocol import JobType
 
     kind = JobType(verb.upper())

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from vcnb.cache.config import parse_size
 from vcnb.errors import VcnbError
 
 __all__ = ["CachePlace", "capacity_of", "parse_cache_url"]
@@ -63,6 +62,8 @@ def _check(url: str, endpoint: str) -> None:
 
 def capacity_of(text: str | int) -> int:
     """Bytes of ``10Gi`` or a number. Raises ValueError."""
+    from vcnb.cache.config import parse_size
+
     size = parse_size(str(text))
     if size < 1 << 20:
         raise ValueError("the cache needs at least one page of 1Mi")
