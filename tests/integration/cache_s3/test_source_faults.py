@@ -112,6 +112,7 @@ def test_row_36_a_cut_body_is_an_error_and_never_a_short_file() -> None:
 
 
 def test_a_silent_server_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job hung on files that never came (Alluxio PR #14418)."""
     monkeypatch.setattr(http, "_SILENCE", 0.3)
 
     async def story(store: Source, path: str) -> None:
@@ -169,6 +170,7 @@ def test_row_40_a_listing_that_fails_after_a_page_goes_on_from_its_last_key() ->
 
 
 def test_row_26_a_page_of_a_large_bucket_is_one_request_and_nothing_else_is_held() -> None:
+    """Listings of many tiny files took all memory (Alluxio #11859)."""
     server = FakeS3(files={f"d/{n:05d}": b"" for n in range(20_000)})
 
     async def story(store: Source) -> None:

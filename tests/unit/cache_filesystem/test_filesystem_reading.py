@@ -67,6 +67,7 @@ def test_an_empty_file(stage: Stage) -> None:
 
 
 def test_row_90_many_readers_of_one_page_cause_one_read_of_the_source(stage: Stage) -> None:
+    """Concurrent readers see partial files and fetch them several times (filesystem_spec #639, #471, #1107)."""
     stage.source.put(PATH, DATA[:PAGE_SIZE])
     stage.source.hold = stage.call(asyncio.Event)
     fs = stage.filesystem()
@@ -118,6 +119,7 @@ def test_a_read_does_not_fail_because_nothing_can_be_kept(stage: Stage) -> None:
 
 
 def test_row_37_a_new_version_is_read_anew_and_old_pages_are_never_shown(stage: Stage) -> None:
+    """Local caches do not look at versions (filesystem_spec #88)."""
     stage.source.put(PATH, DATA)
     stage.load(PATH)
     fs = stage.filesystem()
@@ -235,6 +237,7 @@ def test_a_file_deleted_while_it_is_read(stage: Stage) -> None:
 def test_row_44_a_lost_worker_is_passed_over_for_the_next_and_then_for_the_source(
     stages: Callable[..., Stage],
 ) -> None:
+    """Clients kept choosing a dead worker (Alluxio #16295, #15169)."""
     stage = stages(workers=3)
     stage.source.put(PATH, DATA)
     names = stage.cache.ring.locate(PATH, 3)
@@ -257,6 +260,7 @@ def test_row_44_a_lost_worker_is_passed_over_for_the_next_and_then_for_the_sourc
 
 
 def test_no_workers_at_all(stages: Callable[..., Stage]) -> None:
+    """Reads go on without the cache (asked for in alluxiofs PR #6)."""
     stage = stages(workers=0)
     stage.source.put(PATH, DATA)
     assert stage.filesystem().cat_file(NAME) == DATA
@@ -317,6 +321,7 @@ def test_a_worker_that_breaks_while_it_is_read_directly(stages: Callable[..., St
 
 
 def test_a_file_that_is_read_in_order_is_fetched_ahead_further_and_further(stage: Stage) -> None:
+    """Asked for: adaptive read-ahead (filesystem_spec #2093); cold reads are slow (Alluxio #13161, #16865, #17913)."""
     data = os.urandom(40 * PAGE_SIZE)
     stage.source.put(PATH, data)
     fs = stage.filesystem(read_ahead="16MiB")

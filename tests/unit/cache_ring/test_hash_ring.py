@@ -151,6 +151,8 @@ def test_a_static_ring_keeps_workers_that_are_away() -> None:
 
 
 def test_the_first_ring_of_a_job_store_decides_and_another_is_refused() -> None:
+    """A change of the ring made loaded data unfindable (alluxio-py #53, #58)."""
+
     async def story() -> None:
         store = JobStore(MemoryKv(VirtualClock()))
         await settle(store, HashRing(WORKERS, 2000))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 __all__ = ["Numbers", "ReadStatistics"]
@@ -40,17 +39,14 @@ class ReadStatistics:
 class Numbers:
     """Counters that any thread may raise: readers of pages on disk do not go through the loop."""
 
-    def __init__(self, report: Callable[[str, int], None] | None = None) -> None:
+    def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()  # a lost increment would be an untrue number
-        self._report = report
 
     def add(self, name: str, by: int = 1) -> None:
         """Raise a counter of ``ReadStatistics``."""
         with self._lock:
             self._counts[name] += by
-        if self._report is not None:
-            self._report(name, by)
 
     def snapshot(self) -> ReadStatistics:
         with self._lock:
