@@ -27,11 +27,19 @@ S = TypeVar("S", bound="Bridged")
 STOP_SECONDS = 10.0
 
 
+class Way(Protocol):
+    """The two ways over to a cluster's loop."""
+
+    def run(self, work: Coroutine[Any, Any, T], /) -> T: ...
+
+    def wrap(self, work: Coroutine[Any, Any, T], /) -> Awaitable[T]: ...
+
+
 class Bridged(Protocol):
     """Anything that has a bridge to a cluster's loop."""
 
     @property
-    def _bridge(self) -> Bridge: ...
+    def _bridge(self) -> Way: ...
 
 
 class Bridge:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from vcnb.clock import Clock
@@ -24,6 +24,10 @@ class Bridge(Protocol):
 
     def run(self, work: Coroutine[Any, Any, T], /) -> T:
         """Run ``work`` on the engine's loop (a ``vcnb.loop.EngineLoop``) and wait for its result."""
+        ...
+
+    def wrap(self, work: Coroutine[Any, Any, T], /) -> Awaitable[T]:
+        """The same, to be awaited on another loop; only the ``_async`` twins of verbs need it."""
         ...
 
 

@@ -8,15 +8,16 @@
     sim.advance(300)
 
 The controllers, and the scheduler unless it is switched off, are the real ones; kubelet, time and people are the test's.
-Every call returns when the cluster has come to rest at the current virtual time, and nothing sleeps.
+Every call returns when the cluster has come to rest at the current virtual time, and nothing sleeps. Every verb ``x()`` has
+an awaitable twin ``x_async()``; ``batch()`` is for ``with`` and for ``async with``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from vcnb.client.bridge import twins
 from vcnb.errors import InvalidState
 from vcnb.resources.phases import PodGroupPhase
 from vcnb.testing import clockwork, pod_status, podgroups, pods
@@ -61,42 +62,47 @@ class Simulator:
         """The virtual time, in seconds since the epoch."""
         return self._engine.clock.time()
 
-    def settle(self) -> None:
+    async def _settle(self) -> None:
         """Run until nothing is left to do at the current virtual time. Back-offs and timers wait for ``advance``."""
         self._outside_batch("settle")
-        self._bridge.run(self._settle())
+        await self._rest()
 
-    def advance(self, seconds: float) -> None:
+    async def _advance(self, seconds: float) -> None:
         """Move the clock: timers fire in order, each at its own time, and the cluster settles after each.
 
         Timers due at the same moment all fire before anything else runs; one due exactly at the end fires too.
         """
         self._outside_batch("advance")
-        self._bridge.run(clockwork.advance(self._engine, seconds, self._patience))
+        await clockwork.advance(self._engine, seconds, self._patience)
+
+    settle, settle_async = twins(_settle)
+    advance, advance_async = twins(_advance)
 
     # Pods
 
-    def run(self, pod: PodRef, ready: bool = True, *, job: JobRef | None = None, namespace: str | None = None) -> None:
+    async def _run(
+        self, pod: PodRef, ready: bool = True, *, job: JobRef | None = None, namespace: str | None = None
+    ) -> None:
         """The kubelet: bound if needed, phase Running, containers ready (or not), restartCount 0."""
-        self._report(pod, job, namespace, lambda found, now: pod_status.running(found, now, is_ready=ready))
+        await self._report(pod, job, namespace, lambda found, now: pod_status.running(found, now, is_ready=ready))
 
-    def ready(
+    async def _ready(
         self, pod: PodRef, ready: bool = True, *, job: JobRef | None = None, namespace: str | None = None
     ) -> None:
         """Running, with every container ready or not; restart counts stay."""
-        self._report(pod, job, namespace, lambda found, now: pod_status.ready(found, now, is_ready=ready))
+        await self._report(pod, job, namespace, lambda found, now: pod_status.ready(found, now, is_ready=ready))
 
-    def pending(
+    async def _pending(
         self, pod: PodRef, reason: str | None = None, *, job: JobRef | None = None, namespace: str | None = None
     ) -> None:
         """Back to Pending with restartCount 0, containers waiting for ``reason``; the only report that binds nothing."""
-        self._report(pod, job, namespace, lambda found, now: pod_status.pending(found, now, reason), bind=False)
+        await self._report(pod, job, namespace, lambda found, now: pod_status.pending(found, now, reason), bind=False)
 
-    def succeed(self, pod: PodRef, *, job: JobRef | None = None, namespace: str | None = None) -> None:
+    async def _succeed(self, pod: PodRef, *, job: JobRef | None = None, namespace: str | None = None) -> None:
         """Phase Succeeded, every container with exit code 0."""
-        self._report(pod, job, namespace, pod_status.succeeded)
+        await self._report(pod, job, namespace, pod_status.succeeded)
 
-    def fail(
+    async def _fail(
         self,
         pod: PodRef,
         exit_code: pod_status.ExitCode = 1,
@@ -110,9 +116,9 @@ class Simulator:
         ``exit_code``: one for every container, ``{container: code}`` (0 for the others), or None for a pod that never
         had a container status. ``reason`` is the pod's and its containers' (``OOMKilled``, ``Evicted`` ...).
         """
-        self._report(pod, job, namespace, lambda found, now: pod_status.failed(found, now, exit_code, reason))
+        await self._report(pod, job, namespace, lambda found, now: pod_status.failed(found, now, exit_code, reason))
 
-    def restart_container(
+    async def _restart_container(
         self,
         pod: PodRef,
         count: int,
@@ -122,60 +128,67 @@ class Simulator:
         namespace: str | None = None,
     ) -> None:
         """Running, with this (absolute) restartCount in every regular container, or in the named one."""
-        self._report(pod, job, namespace, lambda found, now: pod_status.restarted(found, now, count, container))
+        await self._report(pod, job, namespace, lambda found, now: pod_status.restarted(found, now, count, container))
 
-    def delete(self, pod: PodRef, *, job: JobRef | None = None, namespace: str | None = None) -> None:
+    async def _delete(self, pod: PodRef, *, job: JobRef | None = None, namespace: str | None = None) -> None:
         """Somebody deletes it: a bound, unfinished pod is terminating until ``reap``; any other is gone at once."""
         target = self._existing(pod, job, namespace)
-        self._change(lambda pause: pods.delete(self._engine, target, pause))
+        await self._change(lambda pause: pods.delete(self._engine, target, pause))
 
-    def evict(self, pod: PodRef, *, job: JobRef | None = None, namespace: str | None = None) -> None:
+    async def _evict(self, pod: PodRef, *, job: JobRef | None = None, namespace: str | None = None) -> None:
         """Deleted with grace period 0: gone at once."""
         target = self._existing(pod, job, namespace)
-        self._change(lambda pause: pods.evict(self._engine, target, pause))
+        await self._change(lambda pause: pods.evict(self._engine, target, pause))
 
-    def reap(self, pod: PodRef | None = None, *, job: JobRef | None = None, namespace: str | None = None) -> None:
+    async def _reap(
+        self, pod: PodRef | None = None, *, job: JobRef | None = None, namespace: str | None = None
+    ) -> None:
         """Terminating pods disappear: all that are terminating now, in name order, or one (InvalidState if it is not).
 
         With ``namespace`` alone, all of that namespace.
         """
         if pod is None:
-            self._change(lambda pause: pods.reap(self._engine, namespace, pause))
+            await self._change(lambda pause: pods.reap(self._engine, namespace, pause))
             return
         target = self._existing(pod, job, namespace)
-        self._change(lambda pause: self._reap_one(target, pause))
+        await self._change(lambda pause: self._reap_one(target, pause))
 
     async def _reap_one(self, target: Target, pause: pods.Pause) -> None:
         if not pod_status.is_terminating(pods.find(self._engine, target)):
             raise InvalidState(f"pod {target.name!r} is not terminating; delete it first, or evict it")
         await pods.evict(self._engine, target, pause)
 
-    def auto(self, run_after: float | None = 0.0, succeed_after: float | None = None) -> None:
+    run, run_async = twins(_run)
+    ready, ready_async = twins(_ready)
+    pending, pending_async = twins(_pending)
+    succeed, succeed_async = twins(_succeed)
+    fail, fail_async = twins(_fail)
+    restart_container, restart_container_async = twins(_restart_container)
+    delete, delete_async = twins(_delete)
+    evict, evict_async = twins(_evict)
+    reap, reap_async = twins(_reap)
+
+    async def _auto(self, run_after: float | None = 0.0, succeed_after: float | None = None) -> None:
         """A kubelet that runs every pod by itself, ``run_after`` seconds after the pod has a node.
 
         With ``succeed_after`` it ends each well that many seconds later. Deleted pods disappear at once. Without a
         scheduler (``manual``) a pod needs no node to start. ``run_after=None`` sends the kubelet away again.
         """
         self._outside_batch("auto")
-        self._bridge.run(self._auto(run_after, succeed_after))
-
-    async def _auto(self, run_after: float | None, succeed_after: float | None) -> None:
         if self._kubelet is not None:
             await self._kubelet.stop()
             self._kubelet = None
         if run_after is not None:
             self._kubelet = AutoKubelet(self._engine, run_after, succeed_after)
             await self._kubelet.start()
-        await self._settle()
+        await self._rest()
 
-    def created(self, job: JobRef, *, namespace: str | None = None) -> int:
+    async def _created(self, job: JobRef, *, namespace: str | None = None) -> int:
         """How many pods were ever created for the job (of that name now, or last)."""
-        target = job_target(job, namespace)
+        return self._census.created(job_target(job, namespace))
 
-        async def count() -> int:
-            return self._census.created(target)
-
-        return self._bridge.run(count())
+    auto, auto_async = twins(_auto)
+    created, created_async = twins(_created)
 
     # Scheduling
 
@@ -186,36 +199,41 @@ class Simulator:
 
     @scheduler.setter
     def scheduler(self, mode: Scheduling) -> None:
+        self.set_scheduler(mode)
+
+    async def _set_scheduler(self, mode: Scheduling) -> None:
+        """As assigning to ``scheduler``."""
         if mode not in {"gang", "manual"}:
             raise ValueError(f"scheduler is 'gang' or 'manual', not {mode!r}")
-        self._bridge.run(self._then_settle(self._engine.set_scheduling(mode)))
+        await self._then_settle(self._engine.set_scheduling(mode))
 
-    def admit(self, job: JobRef, *, namespace: str | None = None) -> None:
+    async def _admit(self, job: JobRef, *, namespace: str | None = None) -> None:
         """The job's PodGroup becomes Inqueue, if it waits."""
-        self._podgroup(job_target(job, namespace), "Inqueue", only_pending=True)
+        await self._group(job_target(job, namespace), "Inqueue", only_pending=True)
 
-    def podgroup(self, job: JobRef, phase: str = "Inqueue", *, namespace: str | None = None) -> None:
+    async def _podgroup(self, job: JobRef, phase: str = "Inqueue", *, namespace: str | None = None) -> None:
         """The job's PodGroup gets this phase: Pending, Inqueue, Running, Unknown or Completed."""
         phases = [known.value for known in PodGroupPhase if known]
         if phase not in phases:
             raise ValueError(f"a PodGroup is {', '.join(phases)}, not {phase!r}")
-        self._podgroup(job_target(job, namespace), phase, only_pending=False)
+        await self._group(job_target(job, namespace), phase, only_pending=False)
 
-    def _podgroup(self, job: Target, phase: str, *, only_pending: bool) -> None:
-        async def exists() -> None:
-            podgroups.find(self._engine, job)
+    set_scheduler, set_scheduler_async = twins(_set_scheduler)
+    admit, admit_async = twins(_admit)
+    podgroup, podgroup_async = twins(_podgroup)
 
+    async def _group(self, job: Target, phase: str, *, only_pending: bool) -> None:
         async def change(pause: pods.Pause) -> None:
             found = podgroups.find(self._engine, job)
             if podgroups.is_pending(found) or not only_pending:
                 await podgroups.set_phase(self._engine, found, phase, pause)
 
-        self._bridge.run(exists())
-        self._change(change)
+        podgroups.find(self._engine, job)
+        await self._change(change)
 
     # Controllers
 
-    def fail_next(
+    async def _fail_next(
         self,
         verb: FaultVerb,
         kind: str | None = None,
@@ -238,29 +256,32 @@ class Simulator:
             raise InvalidState("only the controllers of a simulated cluster can be made to fail")
         return faults
 
-    def clear_faults(self) -> None:
+    async def _clear_faults(self) -> None:
         """No call fails any more."""
         self._faults().clear()
 
-    def restart_controllers(self) -> None:
+    async def _restart_controllers(self) -> None:
         """Controllers lose all they hold in memory (timers too) and start again from the store."""
         self._outside_batch("restart_controllers")
-        self._bridge.run(self._restart())
-
-    async def _restart(self) -> None:
         await self._engine.stop_controllers()
         await self._engine.start_controllers()
-        await self._settle()
+        await self._rest()
 
-    def stop_controllers(self) -> None:
+    async def _stop_controllers(self) -> None:
         """Nobody reacts any more; the store, the kubelet and the clock go on."""
         self._outside_batch("stop_controllers")
-        self._bridge.run(self._then_settle(self._engine.stop_controllers()))
+        await self._then_settle(self._engine.stop_controllers())
 
-    def start_controllers(self) -> None:
+    async def _start_controllers(self) -> None:
         """Start them again, from what the store holds now."""
         self._outside_batch("start_controllers")
-        self._bridge.run(self._then_settle(self._engine.start_controllers()))
+        await self._then_settle(self._engine.start_controllers())
+
+    fail_next, fail_next_async = twins(_fail_next)
+    clear_faults, clear_faults_async = twins(_clear_faults)
+    restart_controllers, restart_controllers_async = twins(_restart_controllers)
+    stop_controllers, stop_controllers_async = twins(_stop_controllers)
+    start_controllers, start_controllers_async = twins(_start_controllers)
 
     @property
     def collect_garbage(self) -> bool:
@@ -269,34 +290,30 @@ class Simulator:
 
     @collect_garbage.setter
     def collect_garbage(self, collect: bool) -> None:
-        self._bridge.run(self._then_settle(self._engine.set_collect_garbage(collect)))
+        self.set_collect_garbage(collect)
+
+    async def _set_collect_garbage(self, collect: bool) -> None:
+        """As assigning to ``collect_garbage``."""
+        await self._then_settle(self._engine.set_collect_garbage(collect))
+
+    set_collect_garbage, set_collect_garbage_async = twins(_set_collect_garbage)
 
     # Batches
 
-    @contextmanager
-    def batch(self) -> Iterator[None]:
+    def batch(self) -> Batch:
         """Reports of the block reach the controllers together, at its end; then the cluster settles.
 
-        Only the simulator's own verbs are held back. An error in the block drops them. Inside another batch it joins
-        that one.
+        ``with sim.batch():``, or ``async with`` where verbs are awaited. Only the simulator's own verbs are held back. An
+        error in the block drops them. Inside another batch it joins that one.
         """
-        if self._held is not None:
-            yield
-            return
-        held: list[Change] = []
-        self._held = held
-        try:
-            yield
-        finally:
-            self._held = None
-        self._bridge.run(self._together(held))
+        return Batch(self)
 
     async def _together(self, changes: list[Change]) -> None:
         try:
             for change in changes:
                 await change(pods.at_once)
         finally:
-            await self._settle()
+            await self._rest()
 
     def _outside_batch(self, verb: str) -> None:
         if self._held is not None:
@@ -306,32 +323,28 @@ class Simulator:
 
     def _existing(self, pod: PodRef, job: JobRef | None, namespace: str | None) -> Target:
         target = pod_target(pod, job, namespace)
-
-        async def look() -> None:
-            pods.find(self._engine, target)
-
-        self._bridge.run(look())
+        pods.find(self._engine, target)
         return target
 
-    def _report(
+    async def _report(
         self, pod: PodRef, job: JobRef | None, namespace: str | None, status: pods.Report, *, bind: bool = True
     ) -> None:
         target = self._existing(pod, job, namespace)
-        self._change(lambda pause: pods.report(self._engine, target, status, pause, bind=bind))
+        await self._change(lambda pause: pods.report(self._engine, target, status, pause, bind=bind))
 
-    def _change(self, change: Change) -> None:
+    async def _change(self, change: Change) -> None:
         if self._held is not None:
             self._held.append(change)
         else:
-            self._bridge.run(self._then_settle(change(self._settle)))
+            await self._then_settle(change(self._rest))
 
     async def _then_settle(self, work: Awaitable[None]) -> None:
         try:
             await work
         finally:
-            await self._settle()
+            await self._rest()
 
-    async def _settle(self) -> None:
+    async def _rest(self) -> None:
         await clockwork.settle(self._engine, self._patience)
 
     async def close(self) -> None:
@@ -339,3 +352,34 @@ class Simulator:
         if self._kubelet is not None:
             await self._kubelet.stop()
         await self._census.stop()
+
+
+class Batch:
+    """The block of ``sim.batch()``."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self._held: list[Change] | None = None
+
+    def __enter__(self) -> None:
+        if self._simulator._held is None:  # noqa: SLF001 - a part of the simulator; else it joins the outer batch
+            self._held = self._simulator._held = []  # noqa: SLF001
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if (work := self._ended(kind)) is not None:
+            self._simulator._bridge.run(work)  # noqa: SLF001
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if (work := self._ended(kind)) is not None:
+            await self._simulator._bridge.wrap(work)  # noqa: SLF001
+
+    def _ended(self, kind: type[BaseException] | None) -> Coroutine[Any, Any, None] | None:
+        """What is to be done now; nothing after an error, and in a batch that has joined another."""
+        held, self._held = self._held, None
+        if held is None:
+            return None
+        self._simulator._held = None  # noqa: SLF001
+        return self._simulator._together(held) if kind is None else None  # noqa: SLF001
