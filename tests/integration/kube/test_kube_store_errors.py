@@ -473,6 +473,49 @@ def test_a_server_that_does_not_answer_in_time(apiserver: ApiServer, namespace: 
     asyncio.run(scene())
 
 
+def test_a_login_page_is_no_api_server(apiserver: ApiServer, namespace: str) -> None:
+    async def scene() -> None:
+        async with meddled(apiserver) as meddler:
+            kubeconfig = apiserver.write_kubeconfig(apiserver.folder / "portal", server=meddler.url)
+            store = await open_store("admin", kubeconfig=str(kubeconfig), clock=RealClock())
+            page = web.Response(text="<html>Log in</html>", content_type="text/html")
+
+            async def answer(request: web.Request) -> web.StreamResponse | None:
+                return web.Response(status=302, headers={"Location": "/login"}) if request.method == "POST" else page
+
+            meddler.answer = answer
+            with pytest.raises(Unreachable, match="wants a login"):
+                await store.create(config("a", namespace))
+            with pytest.raises(Unreachable, match=r"wants a login\? It says: '<html>Log in</html>'"):
+                await store.get(CONFIGMAP, "a", namespace)
+            await store.close()
+
+    asyncio.run(scene())
+
+
+def test_many_calls_at_once_take_their_turns(apiserver: ApiServer, namespace: str) -> None:
+    async def scene() -> None:
+        async with meddled(apiserver) as meddler:
+            kubeconfig = apiserver.write_kubeconfig(apiserver.folder / "crowd", server=meddler.url)
+            store = await open_store("admin", kubeconfig=str(kubeconfig), clock=RealClock())
+            now = most = 0
+
+            async def answer(request: web.Request) -> web.StreamResponse:
+                nonlocal now, most
+                now += 1
+                most = max(most, now)
+                await asyncio.sleep(0.01)
+                now -= 1
+                return web.json_response({"metadata": {}})
+
+            meddler.answer = answer
+            await asyncio.gather(*(store.get(CONFIGMAP, "a", namespace) for _ in range(500)))
+            assert 1 < most <= 64
+            await store.close()
+
+    asyncio.run(scene())
+
+
 def test_a_closed_store_says_so(apiserver: ApiServer, namespace: str) -> None:
     async def scene(store: KubernetesStore) -> None:
         await store.close()

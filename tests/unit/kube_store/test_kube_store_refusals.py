@@ -162,6 +162,13 @@ CASES: list[tuple[str, Call, dict[str, Any], type[VcnbError], str]] = [
         "Pod has no status subresource on https://cluster:6443",
     ),
     ("nobody", CREATE, {"code": 401, "message": "Unauthorized"}, Unauthorized, f"{SERVER} does not accept"),
+    (
+        "a redirection",
+        CREATE,
+        {"code": 302, "plain": True},
+        Unreachable,
+        "is there a proxy before it that wants a login?",
+    ),
     ("a teapot", CREATE, {"code": 418, "message": "short and stout"}, InternalError, "short and stout"),
     ("nothing at all", CREATE, {}, InternalError, "HTTP 500"),
 ]

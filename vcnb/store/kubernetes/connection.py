@@ -39,6 +39,8 @@ JSON_PATCH = "application/json-patch+json"
 _ATTEMPTS = 6
 """How often a request is sent that the server asks to send again later."""
 _LONGEST_PAUSE = 10.0
+_IN_FLIGHT = 64
+"""Requests at once; further ones wait for their turn. Each takes a connection of its own, and watches come on top."""
 _RENEW_EVERY = 5.0
 """Credentials are not read again sooner than this, in seconds, however often they are refused."""
 _VERSION = Kind("Version", "", "v1", "version", namespaced=False, status=False)
@@ -81,6 +83,7 @@ class Connection:
         self._proxy = login.proxy
         self._sockets = _Sockets()
         self._session = _session(login, self._sockets)
+        self._turns = asyncio.Semaphore(_IN_FLIGHT)
         self._closed = False
 
     @classmethod
@@ -100,10 +103,7 @@ class Connection:
 
     async def version(self) -> Mapping[str, Any]:
         """What the server says about itself: ``gitVersion`` and more. Anybody whose credentials are accepted may ask."""
-        answer = await self.request(Call("get", _VERSION), "GET", "/version")
-        if not isinstance(answer, dict) or "gitVersion" not in answer:
-            raise Unreachable(f"{self.login.where} answers, but is no Kubernetes API server")
-        return answer
+        return await self.object(Call("get", _VERSION), "GET", "/version")
 
     async def request(
         self,
@@ -116,16 +116,37 @@ class Connection:
         content_type: str = JSON,
     ) -> Any:
         """The decoded JSON answer (text, where the answer is none). Raises the errors of ``vcnb.errors.ApiError``."""
-        answer = await self._answer(call, method, path, query or {}, _encoded(body), content_type)
-        try:
-            raw = await answer.read()
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise self._lost(call, method, error) from None
-        finally:
-            answer.release()
+        async with self._turns:
+            answer = await self._answer(call, method, path, query or {}, _encoded(body), content_type)
+            try:
+                raw = await answer.read()
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                raise self._lost(call, method, error) from None
+            finally:
+                answer.release()
         if "json" not in answer.content_type:
             return raw.decode(errors="replace")
         return msgspec.json.decode(raw)
+
+    async def object(
+        self,
+        call: Call,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+    ) -> dict[str, Any]:
+        """As ``request``, where the answer is an object. Raises Unreachable when it is something else."""
+        answer = await self.request(call, method, path, query=query, body=body, content_type=content_type)
+        if isinstance(answer, dict):
+            return answer
+        raise Unreachable(
+            f"{call}: {self.login.where} answers, but not as a Kubernetes API server does; is there a proxy before it that"
+            f" wants a login? It says: {str(answer)[:200]!r}",
+            call.ref,
+        )
 
     async def stream(self, call: Call, path: str, *, query: Mapping[str, str] | None = None) -> aiohttp.ClientResponse:
         """A running answer whose ``content`` is read piece by piece, without an end in time; the caller closes it."""
@@ -148,7 +169,7 @@ class Connection:
         while True:
             login = self.login
             answer = await self._send(call, login, method, path, query, body, content_type, endless=endless)
-            if answer.status < 400:
+            if answer.status < 300:
                 return answer
             status = await self._status(call, method, answer)
             if answer.status == 401 and not renewed and await self._renew(login):

@@ -59,6 +59,12 @@ def refusal(call: Call, status: Mapping[str, Any], server: str) -> VcnbError:
     if webhook := _WEBHOOK.match(message):
         said = webhook[2].strip() or "without saying why"
         return InvalidObject([Problem("", None, f"admission webhook {webhook[1]} refuses it: {said}")], _subject(call))
+    if code < 400:
+        return Unreachable(
+            f"{call}: {server} sends us elsewhere (HTTP {code}), as no Kubernetes API server does; is there a proxy before it"
+            " that wants a login?",
+            call.ref,
+        )
     if code == 404:
         return _not_found(call, status, message, server)
     if code == 403:

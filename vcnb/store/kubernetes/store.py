@@ -74,7 +74,7 @@ class KubernetesStore:
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Obj:
         call = self._call("get", kind, namespace, name)
-        return cleaned(await self.connection.request(call, "GET", call.object_path))
+        return cleaned(await self.connection.object(call, "GET", call.object_path))
 
     async def list(
         self,
@@ -109,10 +109,10 @@ class KubernetesStore:
         position = {"limit": str(_CHUNK)}
         while position:
             try:
-                page = await self.connection.request(call, "GET", call.path, query={**query, **position})
+                page = await self.connection.object(call, "GET", call.path, query={**query, **position})
             except Expired:
                 items.clear()
-                page = await self.connection.request(call, "GET", call.path, query=query)
+                page = await self.connection.object(call, "GET", call.path, query=query)
             items += page["items"] or ()
             following = page["metadata"].get("continue")
             position = {"limit": str(_CHUNK), "continue": following} if following else {}
@@ -168,7 +168,7 @@ class KubernetesStore:
         call = Call("create", kind, namespace, name)
         path = call._replace(name="").path
         return cleaned(
-            await self.connection.request(
+            await self.connection.object(
                 call, "POST", path, query=_writing(dry_run, strict), body=_placed(obj, namespace)
             )
         )
@@ -187,13 +187,13 @@ class KubernetesStore:
         _check_status(call)
         path, body = call.object_path, _placed(obj, namespace)
         if body["metadata"].get("resourceVersion"):
-            return cleaned(await self.connection.request(call, "PUT", path, query=query, body=body))
+            return cleaned(await self.connection.object(call, "PUT", path, query=query, body=body))
         attempt = 1
         while True:
             current = await self.get(kind, name, namespace)
             body["metadata"] = {**body["metadata"], "resourceVersion": current["metadata"]["resourceVersion"]}
             try:
-                return cleaned(await self.connection.request(call, "PUT", path, query=query, body=body))
+                return cleaned(await self.connection.object(call, "PUT", path, query=query, body=body))
             except Conflict:
                 uid = body["metadata"].get("uid")
                 if attempt == _UPDATE_ATTEMPTS or (uid and uid != current["metadata"]["uid"]):
@@ -216,7 +216,7 @@ class KubernetesStore:
             message = "a merge patch is an object" if type == "merge" else "a JSON patch is a list of operations"
             raise InvalidObject([Problem("", None, message)], "the patch")
         content = MERGE_PATCH if type == "merge" else JSON_PATCH
-        return cleaned(await self.connection.request(call, "PATCH", call.object_path, body=patch, content_type=content))
+        return cleaned(await self.connection.object(call, "PATCH", call.object_path, body=patch, content_type=content))
 
     async def delete(
         self,
@@ -237,7 +237,7 @@ class KubernetesStore:
         conditions = {"uid": uid, "resourceVersion": resource_version}
         if any(conditions.values()):
             options["preconditions"] = {field: value for field, value in conditions.items() if value}
-        answer = await self.connection.request(call, "DELETE", call.object_path, body=options)
+        answer = await self.connection.object(call, "DELETE", call.object_path, body=options)
         return _remains(call, answer) if answer.get("kind") == "Status" else cleaned(answer)
 
     async def close(self) -> None:
