@@ -9,6 +9,7 @@ from vcnb.cli.cache import cache
 from vcnb.cli.cacheservers import coordinator, worker
 from vcnb.cli.controller import controller
 from vcnb.cli.crds import crds
+from vcnb.cli.doctor import doctor
 from vcnb.cli.flow import flow, template
 from vcnb.cli.job import job
 from vcnb.cli.metrics import metrics
@@ -24,10 +25,10 @@ __all__ = ["main"]
 @click.option(
     "--cluster",
     metavar="URL",
-    help="the cluster: embedded://name, memory:// ... (default: VCNB_CLUSTER, else embedded://default)",
+    help="the cluster: embedded://name, memory://, kube://context ... (default: VCNB_CLUSTER, else embedded://default)",
 )
 def main(cluster: str | None) -> None:
-    """Gang-scheduled Volcano Jobs on an embedded cluster: the same objects and verbs as vcctl and kubectl."""
+    """Gang-scheduled Volcano Jobs on an embedded cluster or on Kubernetes: the same objects and verbs as vcctl and kubectl."""
 
 
 for command in (
@@ -43,6 +44,7 @@ for command in (
     queue,
     pod,
     status,
+    doctor,
     metrics,
     crds,
     controller,

@@ -111,6 +111,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def remote(self) -> bool:
+        """Whether a network lies between, so that silence may mean that nothing is heard."""
+        ...
+
+    @property
     def store(self) -> ObjectStore:
         """Where a person's calls go."""
         ...

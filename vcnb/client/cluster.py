@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from vcnb.client.attaching import Attached
     from vcnb.client.cache.cache import Cache
     from vcnb.client.comparing import Diff
+    from vcnb.client.doctor import Report
     from vcnb.client.engine import Engine
     from vcnb.client.flows.builder import Flow
     from vcnb.client.functions.function import RemoteFunction
@@ -370,6 +371,17 @@ class Cluster:
         return await cluster_status(self._engine, self.url)
 
     status, status_async = twins(_status)
+
+    async def _doctor(self) -> Report:
+        """Whether everything is there that this cluster needs; what is not is named, with what to do. Shows itself.
+
+        Packages and directories; on Kubernetes definitions, controllers, namespace, queues, permissions by verb.
+        """
+        from vcnb.client.doctor import examine
+
+        return await examine(self._target)
+
+    doctor, doctor_async = twins(_doctor)
 
     async def _metrics(self) -> Metrics:
         """What the controllers have counted, under Volcano's names: ``.text`` for Prometheus, ``.to_pandas()``.

@@ -74,6 +74,11 @@ class Engine:
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
 
     @property
+    def remote(self) -> bool:
+        """False: everything is in this process."""
+        return False
+
+    @property
     def store(self) -> MemoryStore:
         """The store itself; a person's calls go here."""
         if self._store is None:

@@ -23,6 +23,7 @@ from vcnb.resources.names import LAST_APPLIED
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
+    from vcnb.client.backend import Reader
     from vcnb.client.changes import Feed
     from vcnb.client.cluster import Cluster
 
@@ -127,6 +128,14 @@ class Handle:
         else:
             self._gone = True
         return self._seen
+
+    async def _look(self, reader: Reader) -> Obj:
+        """As ``_refresh``, but through a reader that may be a moment behind; what it misses is asked for."""
+        found = await reader.find(self._kind, self.name, self.namespace)
+        if found is None or found["metadata"]["uid"] != self.uid:
+            return await self._refresh()
+        self._seen = found
+        return found
 
     def _feed(self) -> AbstractAsyncContextManager[Feed]:
         """The object's states from now on."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vcnb.errors import Forbidden, MissingKind
+from vcnb.errors import ApiError, Forbidden, MissingKind, ServerTimeout, Unreachable
 from vcnb.resources import kinds
 from vcnb.resources.quantity import ZERO
 from vcnb.scene.snapshot import Stale
@@ -99,6 +99,16 @@ async def _seen(backend: Backend, kind: kinds.Kind) -> Sequence[Obj]:
     try:
         return await backend.reader.all(kind)
     except (Forbidden, MissingKind):
+        return ()
+    except (Unreachable, ServerTimeout):
+        return await _last_known(backend, kind)
+
+
+async def _last_known(backend: Backend, kind: kinds.Kind) -> Sequence[Obj]:
+    """What the views still show while the server cannot be reached."""
+    try:
+        return await backend.views.all(kind)
+    except ApiError:
         return ()
 
 

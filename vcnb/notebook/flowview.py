@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from vcnb.client.flow import FlowHandle, has_ended
-from vcnb.errors import VcnbError
+from vcnb.errors import ServerTimeout, Unreachable, VcnbError
 from vcnb.notebook.frontend import widgets_wanted
+from vcnb.notebook.live import AGAIN_SECONDS
 from vcnb.notebook.painter import PAINTER
 from vcnb.resources import kinds
 from vcnb.store.protocol import Obj
@@ -41,6 +42,8 @@ class FlowLiveView:
             self._handle.update(self._flow._repr_mimebundle_(), raw=True)
             if has_ended(self._flow._seen) or not self._flow.exists:  # noqa: SLF001
                 self.close()
+        except (Unreachable, ServerTimeout):
+            PAINTER.later(self, AGAIN_SECONDS)
         except VcnbError:
             self.close()
 

@@ -12,13 +12,16 @@ from collections.abc import Callable
 from typing import Any
 
 from vcnb.client.job import ENDED, JobHandle
-from vcnb.errors import VcnbError
+from vcnb.errors import ServerTimeout, Unreachable, VcnbError
 from vcnb.notebook.frontend import widgets_wanted
 from vcnb.notebook.painter import PAINTER
 from vcnb.resources import kinds
 from vcnb.store.protocol import Obj
 
 __all__ = ["PAINTER", "LiveView", "show"]
+
+AGAIN_SECONDS = 2.0
+"""A server that cannot be reached is asked again after so long."""
 
 
 class LiveView:
@@ -57,6 +60,8 @@ class LiveView:
             self._handle.update(bundle, raw=True)
             if (self._job.phase in ENDED and not self._terminating()) or not self._job.exists:
                 self.close()
+        except (Unreachable, ServerTimeout):
+            PAINTER.later(self, AGAIN_SECONDS)
         except VcnbError:
             self.close()
 

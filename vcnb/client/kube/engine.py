@@ -50,6 +50,7 @@ class KubernetesEngine:
 
     simulated = False
     controlled = True
+    remote = True
 
     def __init__(self, target: Target) -> None:
         self.target = target

@@ -63,7 +63,7 @@ class Reader:
         return replace(snapshot, why=self._why)
 
     async def _gathered(self) -> JobSnapshot:
-        await self._job._refresh()  # noqa: SLF001
+        await self._job._look(self._job.cluster._engine.views)  # noqa: SLF001
         return await gather(self._job.cluster, self._job._seen, self._job.cluster._engine.views)  # noqa: SLF001
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 import anywidget
 import traitlets
 
-from vcnb.errors import VcnbError
+from vcnb.errors import ServerTimeout, Unreachable, VcnbError
 from vcnb.notebook.painter import PAINTER
 from vcnb.scene.svg import live_style
 
@@ -23,6 +23,11 @@ __all__ = ["KEPT", "SceneWidget", "opened"]
 
 MOUNT_SECONDS: Final = 5.0
 """A front end that has not mounted the widget by then gets static HTML that is updated."""
+
+AGAIN_SECONDS: Final = 2.0
+"""A server that cannot be reached is asked again after so long."""
+REMOTE_SECONDS: Final = 10.0
+"""A view of a remote cluster looks again after so long, whether or not anything was heard."""
 
 KEPT: Final = 8
 """Views of what has ended that stay open: a page that was reloaded meanwhile still shows one by its widget."""
@@ -112,10 +117,18 @@ class SceneWidget(anywidget.AnyWidget):
             with self.hold_sync():
                 for name, value in self._state(snapshot).items():
                     setattr(self, name, value)
+        except (Unreachable, ServerTimeout) as error:  # what is shown is old, and will not stay so
+            self.notice = f"stale: {error}"
+            PAINTER.later(self, AGAIN_SECONDS)
+            return
         except VcnbError as error:  # the cluster was closed
             self.notice = str(error)
             self._stop()
             return
+        if self.notice.startswith("stale: "):
+            self.notice = ""
+        if not self._over and self._cluster._engine.remote:  # noqa: SLF001 - silence may mean that nothing is heard
+            PAINTER.later(self, REMOTE_SECONDS)
         if self._ended(snapshot):
             self._finish(snapshot)
         elif self._plain:
