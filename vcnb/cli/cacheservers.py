@@ -79,7 +79,9 @@ def _config(options: dict[str, Any]) -> CacheConfig:
 @_shared(28080)
 @click.option("--dir", "directory", type=click.Path(path_type=Path, file_okay=False), help="where its pages are")
 @click.option("--capacity", metavar="SIZE", help="bytes of pages it may keep, e.g. 100Gi")
-@click.option("--open-reads", is_flag=True, help="Alluxio's read endpoints and /metrics need no token")
+@click.option(
+    "--open-reads", is_flag=True, help="cached files (as Alluxio's clients ask for them) and /metrics need no token"
+)
 @click.option("--forget", metavar="NAME", help="take a worker that is down out of the cluster, and end")
 @plain_errors
 def worker(directory: Path | None, capacity: str | None, open_reads: bool, forget: str | None, **options: Any) -> None:

@@ -263,3 +263,43 @@ def test_a_job_put_back_is_claimed_anew_before_its_owner_has_looked() -> None:
         assert await stage.numbers(record.uuid) == (60, 60, 0, 0)
 
     play(stage, story)
+
+
+def test_a_unit_that_ends_every_worker_is_given_up() -> None:
+    """A worker that is lost costs a unit no try; one with which workers are lost again and again fails all the same."""
+    stage = Stage(files={f"{ROOT}/poison": 5, f"{ROOT}/good": 5}, batch_size=1, workers=2)
+
+    async def story(stage: Stage) -> None:
+        deadly = {"ends": 0}
+        for worker in stage.workers:
+            plain = worker.run
+
+            async def run(task: Any, worker: Any = worker, plain: Any = plain) -> Any:
+                if any(unit.path.endswith("poison") for unit in task.units):
+                    deadly["ends"] += 1
+                    stage.members.kill(worker.name)
+                    stage.clock.call_later(1.0, lambda: stage.members.revive(worker.name))
+                    await stage.clock.sleep(0.5)
+                return await plain(task)
+
+            worker.run = run  # type: ignore[method-assign]
+        record = await stage.submit(max_retries=3)
+        await stage.coordinator()
+        ended = await stage.ended(record.uuid)
+        assert ended.state == JobState.FAILED
+        assert await stage.numbers(record.uuid) == (2, 1, 0, 1)
+        assert 4 <= deadly["ends"] <= 20
+
+    play(stage, story)
+
+
+def test_every_access_of_the_store_is_counted() -> None:
+    async def story(stage: Stage) -> None:
+        record = await stage.submit()
+        coordinator = await stage.coordinator()
+        await stage.ended(record.uuid)
+        for kind in ("get", "list", "transaction"):
+            assert coordinator.metrics.value("alluxio_scheduler_job_access_etcd", kind) > 0
+        assert coordinator.metrics.value("alluxio_scheduler_etcd_latency_ms") > 3
+
+    play(Stage(shared=True), story)

@@ -29,6 +29,7 @@ from vcnb.cache.jobs.transitions import Move
 from vcnb.cache.metrics import CacheMetrics
 from vcnb.cache.protocol import FailureCode, JobType, Membership, Ring, UnderStores
 from vcnb.cache.stores.jobs import CHUNK, JobStore, is_done, record_key
+from vcnb.cache.stores.metered import MeteredKv
 from vcnb.clock import Clock
 
 __all__ = ["Coordinator"]
@@ -67,7 +68,7 @@ class Coordinator:
         self.owner = ""
         self.runs: dict[str, JobRun] = {}
         self._places: dict[str, str] = {}
-        self._store = store
+        self._store = JobStore(MeteredKv(store.kv, self.metrics))
         self._address = address
         self._clock = clock
         self._random = random.Random(seed)  # noqa: S311 jitter is no secret
@@ -498,10 +499,7 @@ class Coordinator:
     # Inside
 
     async def _move(self, move: Move, **extra: Any) -> JobRecord | None:
-        begun = self._clock.time()
         record = await self._store.apply(move, **extra)
-        self.metrics.count("alluxio_scheduler_job_access_etcd", "transaction")
-        self.metrics.observe("alluxio_scheduler_etcd_latency_ms", (self._clock.time() - begun) * 1000)
         if record is not None:
             self._tell(record)
         return record

@@ -26,6 +26,8 @@ Place = Callable[[str, int], tuple[str, ...]]
 """The first workers for a path, of those that live; fewer than asked for when there are fewer."""
 
 MAX_BACKOFF: Final = 30.0
+FREE_LOSSES: Final = 10
+"""How often a unit may be lost with its worker before that counts as a try: it may be what ends the workers."""
 MESSAGE: Final = 500
 """Characters that are kept of why a file failed."""
 _LOST: Final = frozenset({FailureCode.WORKER_LOST, FailureCode.MEMBERSHIP_CHANGED})
@@ -75,7 +77,7 @@ class File:
 class Piece:
     """A unit on its way. ``cost`` is the bytes it stands for in the accounts."""
 
-    __slots__ = ("cost", "file", "holder", "length", "offset", "replica", "tries")
+    __slots__ = ("cost", "file", "holder", "length", "losses", "offset", "replica", "tries")
 
     def __init__(
         self, file: File, offset: int, length: int, cost: int, replica: int = 0, holder: str | None = None
@@ -87,6 +89,7 @@ class Piece:
         self.replica = replica
         self.holder = holder
         self.tries = 0
+        self.losses = 0
 
     def unit(self) -> Unit:
         file = self.file
@@ -316,7 +319,8 @@ class Plan:
             return
         result = UnitResult(Outcome.FAILED, code=code, message=message, retryable=True)
         for piece in entry[1]:
-            if free:
+            piece.losses += free
+            if free and piece.losses <= FREE_LOSSES:
                 piece.tries -= 1
                 self._route_again(piece)
             else:

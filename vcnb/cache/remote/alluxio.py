@@ -8,7 +8,7 @@ GET  /v1/range/{id}?ufsFullPath=P&offset=&length=    bytes, through the cache
 GET  /v1/head|tail/{id}?ufsFullPath=P&numOfBytes=    likewise, at the beginning or end
 
 ``{id}`` is the SHA-256 of the full path. 404: no such file, or a page that is not cached; 400: what cannot be asked; 403: the
-source refuses; 503: it cannot be reached. Sources are opened with the credentials of the worker's own environment.
+source refuses; 401: the token is missing; 503: the source cannot be reached. Sources are opened with the credentials of the worker's own environment.
 """
 
 from __future__ import annotations
@@ -51,15 +51,18 @@ _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
 
 
 def add_alluxio_routes(
-    app: web.Application, worker: PageWorker, sources: UnderStores, *, token: Token, readers: Token | None
+    app: web.Application, worker: PageWorker, sources: UnderStores, *, token: Token, open_reads: bool = False
 ) -> None:
-    """Add the routes. Writing needs ``token``, reading ``readers`` (None: nothing)."""
-    routes = _Routes(worker, sources)
+    """Add the routes. All need ``token``; with ``open_reads`` not for reading what is cached.
+
+    More than that is for nobody without it: a worker can read whatever its machine can.
+    """
+    routes = _Routes(worker, sources, token)
 
     def reading(handler: Handler) -> Handler:
-        return guarded(_answered(handler), readers)
+        return guarded(_answered(handler), None if open_reads else token)
 
-    app.router.add_get("/v1/files", reading(routes.files))
+    app.router.add_get("/v1/files", guarded(_answered(routes.files), token))
     app.router.add_get("/v1/info", reading(routes.info))
     app.router.add_get("/v1/file/{id}/page/{index}", reading(routes.page))
     app.router.add_post("/v1/file/{id}/page/{index}", guarded(_answered(routes.write), token))
@@ -111,9 +114,16 @@ def _answered(handler: Handler) -> Handler:
 
 
 class _Routes:
-    def __init__(self, worker: PageWorker, sources: UnderStores) -> None:
+    def __init__(self, worker: PageWorker, sources: UnderStores, token: Token) -> None:
         self._worker = worker
         self._sources = sources
+        self._token = token
+
+    async def _allow(self, request: web.Request, path: str) -> None:
+        """Without the token only what is cached may be read."""
+        trusted = self._token.matches(request.headers.get("Authorization"))
+        if not trusted and await self._worker.cached_version(path) is None:
+            raise _Refused(401, "without the token only cached files can be read")
 
     async def files(self, request: web.Request) -> web.StreamResponse:
         path = _needed(request, "path")
@@ -124,6 +134,7 @@ class _Routes:
 
     async def info(self, request: web.Request) -> web.StreamResponse:
         path = _needed(request, "path")
+        await self._allow(request, path)
         return await self._described([await self._sources.open(path, {}).stat(path)])
 
     async def _described(self, files: list[FileInfo]) -> web.StreamResponse:
@@ -224,6 +235,7 @@ class _Routes:
         path = _needed(request, "ufsFullPath")
         if file_id(path) != request.match_info["id"]:
             raise _Refused(400, f"the id of {path} is {file_id(path)}")
+        await self._allow(request, path)
         try:
             file = await self._sources.open(path, {}).stat(path)
         except (FileNotFoundError, PermissionError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from vcnb.cache.config import CacheConfig
 from vcnb.cache.coordinator.coordinator import Coordinator
+from vcnb.cache.jobs.record import JobRecord, JobState
 from vcnb.cache.remote.client import Connections, RemoteWorker
 from vcnb.cache.remote.members import Connect, Members
 from vcnb.cache.remote.process import advertised, connected_etcd
@@ -95,6 +96,7 @@ class CoordinatorProcess:
             address=self.url,
         )
         self.coordinator = coordinator
+        coordinator.on_move(_say)
         # Workers first: a coordinator that knows none would wait for its next poll.
         await self.members.start()
         await coordinator.start()
@@ -133,6 +135,15 @@ class CoordinatorProcess:
         if self.url:
             _log.info("coordinator at %s has ended", self.url)
             self.url = ""
+
+
+def _say(record: JobRecord) -> None:
+    """One line for each step of a job that this coordinator has made."""
+    why = f": {record.message}" if record.message else ""
+    level = logging.WARNING if record.state == JobState.FAILED else logging.INFO
+    _log.log(
+        level, "%s %s (%s, epoch %s) is %s%s", record.type, record.path, record.uuid, record.epoch, record.state, why
+    )
 
 
 async def _health(_: web.Request) -> web.Response:

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 class WorkerSettings:
     """How a worker runs. ``capacity`` in bytes; ``advertise`` as others reach it.
 
-    ``open_reads``: Alluxio's read endpoints and the metrics need no token.
+    ``open_reads``: cached files and the metrics can be read without the token, for Alluxio's clients have none.
     """
 
     config: CacheConfig
@@ -111,7 +111,7 @@ class WorkerProcess:
         settings = self.settings
         app = WorkerServer(worker, settings.token).application()
         readers = None if settings.open_reads else settings.token
-        add_alluxio_routes(app, worker, sources, token=settings.token, readers=readers)
+        add_alluxio_routes(app, worker, sources, token=settings.token, open_reads=settings.open_reads)
         app.router.add_get("/metrics", guarded(metrics_page(lambda: _metrics(worker)), readers))
         serving = Serving(app, settings.listen)
         port = await serving.start()
