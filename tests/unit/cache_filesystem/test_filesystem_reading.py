@@ -12,7 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from unit.cache_filesystem.reading_stage import Stage
-from vcnb.cache.protocol import PAGE_SIZE, SourceChanged
+from vcnb.cache.filesystem import CacheReader
+from vcnb.cache.protocol import PAGE_SIZE, FileInfo, SourceChanged
+from vcnb.clock import VirtualClock
 from vcnb.errors import ClusterClosed, VcnbError
 
 DATA = os.urandom(3 * PAGE_SIZE + 12_345)
@@ -183,6 +185,37 @@ def test_the_cached_version_is_read_while_the_source_cannot_be_reached(stage: St
     stage.source.put("s3://b/d/y", b"never cached")
     with pytest.raises(OSError, match="EIO"):
         stage.filesystem().cat_file("s3/b/d/y")
+
+
+def test_a_source_that_is_slow_to_fail_is_not_waited_for_at_every_read(stage: Stage) -> None:
+    """The virtual clock stands for the ten seconds that a connection takes to be given up."""
+    clock = VirtualClock()
+    stage.source.put(PATH, DATA)
+    stage.source.put("s3://b/d/y", b"y")
+    stage.load(PATH)
+    slow = stage.source.stat
+
+    async def stat(path: str) -> FileInfo:
+        if stage.source.down is not None:
+            clock.move_to(clock.time() + 10)
+        return await slow(path)
+
+    stage.source.stat = stat  # type: ignore[method-assign]
+
+    async def story() -> None:
+        reader = CacheReader(stage.cache, clock=clock)
+        stage.source.down = TimeoutError()
+        for _ in range(5):
+            assert (await reader.info(PATH)).size == len(DATA)
+        assert stage.source.asked["stat"] == 1
+        with pytest.raises(TimeoutError):
+            await reader.info("s3://b/d/y")
+        stage.source.down = None
+        clock.move_to(clock.time() + 11)
+        stage.source.put(PATH, b"new")
+        assert (await reader.info(PATH)).size == 3
+
+    asyncio.run(story())
 
 
 def test_a_source_that_refuses_is_not_gone_around(stage: Stage) -> None:

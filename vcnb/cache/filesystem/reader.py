@@ -43,6 +43,10 @@ _HOLDERS: Final = 3
 _AVOID: Final = 10.0
 """Seconds for which a worker that could not be reached is not asked."""
 
+_SLOW: Final = 1.0
+_SILENT: Final = 10.0
+"""A source that took a second to fail is not waited for again for ten: what is cached is read at once meanwhile."""
+
 _PATIENCE: Final = 20.0
 """Seconds that a worker may take for a page before the next one is asked (alluxiofs)."""
 
@@ -71,6 +75,7 @@ class _Shared:
         self.numbers = Numbers()
         self.fetches = Fetches(clock, self.numbers)
         self.avoid: dict[str, float] = {}
+        self.silent: dict[str, float] = {}
 
 
 _shared: weakref.WeakKeyDictionary[Any, _Shared] = weakref.WeakKeyDictionary()
@@ -117,16 +122,24 @@ class CacheReader:
         known = self._known.get(path)
         if known is not None and self._clock.time() - known[1] < self._freshness:
             return known[0]
+        source, begun = _source_of(path), self._clock.time()
+        if self._shared.silent.get(source, 0.0) > begun:
+            cached = await self._cached_info(path)
+            if cached is not None:
+                return cached
         try:
             found = await self._store(path).stat(path)
         except _REFUSED:
             self._known.pop(path, None)
             raise
         except OSError:
+            if self._clock.time() - begun >= _SLOW:
+                self._shared.silent[source] = self._clock.time() + _SILENT
             cached = await self._cached_info(path)
             if cached is None:
                 raise
             return cached
+        self._shared.silent.pop(source, None)
         self._remember(path, found)
         return found
 
@@ -199,13 +212,20 @@ class CacheReader:
                 continue
             if found is not None and (newest is None or found.version.mtime > newest.version.mtime):
                 newest = found
-        if newest is None:
-            async for _ in self._cached_below(path):
-                newest = FileInfo(path.rstrip("/") + "/", Version(0), directory=True)
-                break
+        if newest is None and await self._anything_below(path):
+            newest = FileInfo(path.rstrip("/") + "/", Version(0), directory=True)
         if newest is not None:
             self.numbers.add("source_unreachable")
         return newest
+
+    async def _anything_below(self, path: str) -> bool:
+        for worker in list(self._cache.members.live().values()):
+            try:
+                if (await worker.cached(path.rstrip("/"), limit=1)).files:
+                    return True
+            except (OSError, VcnbError):
+                continue
+        return False
 
     async def _cached_below(self, path: str) -> AsyncIterator[FileInfo]:
         """Every file that is cached of a path and below it, ascending, each once."""
@@ -357,6 +377,12 @@ class CacheReader:
     async def close(self) -> None:
         """End the fetches of this cache."""
         await self._shared.fetches.close()
+
+
+def _source_of(path: str) -> str:
+    """The server, or bucket, of a path: what does not answer for one file of it does not for the others."""
+    scheme, _, rest = path.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
 
 
 def _part(index: int, offset: int, end: int) -> tuple[int, int]:

@@ -52,7 +52,7 @@ class HttpStore(FsspecStore):
 
         fs = await super()._open()
         patience = aiohttp.ClientTimeout(total=None, sock_connect=_SILENCE, sock_read=_SILENCE)
-        fs.client_kwargs = {"timeout": patience, **fs.client_kwargs}
+        fs.client_kwargs = {"timeout": patience, "read_bufsize": _PIECE, **fs.client_kwargs}
         return fs
 
     # -- listing
