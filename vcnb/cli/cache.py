@@ -248,6 +248,9 @@ def _submit(type: str, places: Mapping[str, str], given: Mapping[str, Any], show
             click.echo(f"warning: {warning}", err=True)
         if given["wait"]:
             return _wait(job, given)
+        own = opened._host.embedded  # noqa: SLF001 - as above
+        if own is not None and not own.store.shared and not exists:
+            click.echo("note: it runs when a notebook opens this cluster, or at once with --wait", err=True)
         return STRICT["already_exists"] if exists and given["strict"] else 0
 
 

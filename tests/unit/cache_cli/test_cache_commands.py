@@ -72,7 +72,8 @@ def test_submit_with_a_batch_size(run):
     result = run("load", "--path", PATH, "--submit", "--batch-size", "2000")
 
     assert result.exit_code == 0
-    assert result.output == f"Load '{PATH}' is successfully submitted. JobId: {last_id(run)}\n"
+    assert result.stdout == f"Load '{PATH}' is successfully submitted. JobId: {last_id(run)}\n"
+    assert "with --wait" in result.stderr
 
 
 def test_a_batch_size_in_the_properties_file(run, tmp_path):
@@ -114,7 +115,7 @@ def test_a_stopped_load_goes_on_under_its_id(run):
     again = run("load", "--path", PATH, "--submit", "--skip-if-exists")
 
     assert again.exit_code == 0
-    assert again.output == f"Load '{PATH}' is successfully submitted. JobId: {first}\n"
+    assert again.stdout == f"Load '{PATH}' is successfully submitted. JobId: {first}\n"
 
 
 def test_stopping_twice_and_stopping_nothing(run):
