@@ -11,8 +11,9 @@ from vcnb.cache.protocol import PAGE_SIZE, DirectReader, FileInfo
 
 __all__ = ["CacheFile", "Pages", "fetched"]
 
-_SMALL: Final = PAGE_SIZE // 4
-"""Smaller reads are served from the page around them, which has to be read whole to check it anyway."""
+_LARGE: Final = 4 * PAGE_SIZE
+"""Larger reads go straight to their place. Of smaller ones the whole pages do; a page of which only a part is wanted is read
+whole and kept for the next read, because it has to be read whole to check it anyway."""
 
 _FIRST_WINDOW: Final = 2
 
@@ -114,7 +115,7 @@ class CacheFile(io.BufferedIOBase):
         self._check()
         view = memoryview(buffer).cast("B")
         wanted = min(len(view), max(self.size - self._position, 0))
-        if wanted >= _SMALL and self._direct_into(self._position, view[:wanted]):
+        if self._whole(self._position, wanted) == wanted and self._direct_into(self._position, view[:wanted]):
             self._position += wanted
             return wanted
         data = self.read(wanted)
@@ -138,7 +139,8 @@ class CacheFile(io.BufferedIOBase):
         limit = self.size if size is None or size < 0 else size
         parts: list[bytes] = []
         while limit > 0 and self._position < self.size:
-            self._at(self._position, 1)
+            if not self._start <= self._position < self._start + self._filled:
+                self._fill(self._position)
             begin, end = self._position - self._start, self._filled
             found = self._buffer.find(b"\n", begin, end) + 1
             part = self._slice(self._position, min((found or end) - begin, limit))
@@ -170,19 +172,36 @@ class CacheFile(io.BufferedIOBase):
         offset = position - self._start
         return bytes(memoryview(self._buffer)[offset : offset + length])
 
-    def _at(self, position: int, wanted: int) -> bytes:
-        if wanted <= 0:
-            return b""
-        if not self._start <= position <= position + wanted <= self._start + self._filled:
-            if wanted >= _SMALL:
-                return self._range(position, wanted)
-            self._fill(position, wanted)
-        return self._slice(position, wanted)
+    def _whole(self, position: int, wanted: int) -> int:
+        """How many of the wanted bytes are read straight to their place."""
+        if wanted >= _LARGE:
+            return wanted
+        if position % PAGE_SIZE:
+            return 0
+        return wanted if position + wanted == self.size else wanted - wanted % PAGE_SIZE
 
-    def _fill(self, position: int, wanted: int) -> None:
-        """Have the pages around a small read in the buffer; its memory is used again and again."""
+    def _at(self, position: int, wanted: int) -> bytes:
+        parts: list[bytes] = []
+        while wanted > 0:
+            there = self._start + self._filled - position if position >= self._start else 0
+            if there > 0:
+                part = self._slice(position, min(there, wanted))
+            elif whole := self._whole(position, wanted):
+                part = self._range(position, whole)
+            else:
+                self._fill(position)
+                continue
+            if not part:
+                break
+            parts.append(part)
+            position += len(part)
+            wanted -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _fill(self, position: int) -> None:
+        """Have the page of a position in the buffer; its memory is used again and again."""
         start = position - position % PAGE_SIZE
-        size = min(-(-(position + wanted) // PAGE_SIZE) * PAGE_SIZE, self.size) - start
+        size = min(PAGE_SIZE, self.size - start)
         self._filled = 0
         if self._direct is not None:
             if len(self._spare) < size:
