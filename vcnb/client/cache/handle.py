@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from vcnb.cache.api import CacheJobState, CacheProgress, JobAccess, JobFacts, Submission
@@ -22,6 +23,7 @@ __all__ = ["CacheHandle", "FailedFiles"]
 MOST_FAILURES = 1_000_000
 """So many failed files are read at most."""
 _SHOWN = 20
+_AHEAD = 1000
 
 
 class FailedFiles(Sequence[FailedFile]):
@@ -229,6 +231,29 @@ class CacheHandle:
         progress = await access.progress(self.id)
         failed = await access.failures(self.id, limit=_SHOWN) if progress.failed_files else ()
         return CacheSnapshot(facts, progress, failed, self._cluster._engine.cache.clock.time())  # noqa: SLF001
+
+    async def _why(self) -> str:
+        """In plain words: what it waits for, why it is slow, or how it ended and what to do next."""
+        from vcnb.client.cache.why import Situation, why
+
+        snapshot = await self._snapshot()
+        self._looked_at()
+        facts = snapshot.facts
+        seen = Situation(facts, snapshot.progress, snapshot.failures, snapshot.now)
+        cache = self._cluster._engine.cache.embedded  # noqa: SLF001
+        if cache is not None:
+            queue = await cache.store.waiting(_AHEAD) if facts.state == CacheJobState.WAITING else ()
+            seen = replace(
+                seen,
+                ahead=next((number for number, record in enumerate(queue) if record.uuid == self.id), None),
+                running=len(cache.coordinator.runs) if cache.coordinator is not None else None,
+                capacity=cache.config.running_capacity,
+                workers=len(cache.members.live()) if cache.working else None,
+                working=cache.working or cache.store.shared,
+            )
+        return why(seen)
+
+    why, why_async = twins(_why)
 
     def view(self) -> Any:
         """A widget of the job that keeps itself up to date until its end. ``.close()``.
