@@ -204,7 +204,9 @@ class Cluster:
         request = urllib.request.Request(f"{program.url}/metrics", headers={"Authorization": f"Bearer {SECRET}"})
         with urllib.request.urlopen(request, timeout=10) as answer:
             text = answer.read().decode()
-        wanted = name + ("{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}" if labels else "")
+        wanted = name + (
+            "{" + ",".join(f'{key}="{value}"' for key, value in sorted(labels.items())) + "}" if labels else ""
+        )
         found = [line.rpartition(" ")[2] for line in text.splitlines() if line.rpartition(" ")[0] == wanted]
         return float(found[0]) if found else 0.0
 

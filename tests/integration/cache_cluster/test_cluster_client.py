@@ -77,6 +77,25 @@ def test_the_command_line(site: Cluster) -> None:
     assert SECRET not in done.stdout + done.stderr + progress.stdout + listed.stdout
 
 
+def test_row_87_the_kernel_dies_after_it_has_submitted(site: Cluster) -> None:
+    """The job goes on, and another kernel finds it by type and path."""
+    files = site.fill(60)
+    site.start(coordinators="A", workers=1)
+    code = (
+        "import vcnb, sys; c = vcnb.connect('memory://', controllers='off', cache=sys.argv[1]);"
+        "print(c.cache.load(sys.argv[2], bandwidth='1MB', batch_size=2).id, flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, url(site), site.path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as kernel:
+        assert kernel.stdout is not None
+        submitted = kernel.stdout.readline().strip()
+        kernel.kill()
+    with vcnb.connect("memory://", controllers="off", cache=url(site)) as notebook:
+        load = notebook.cache.job("load", site.path)
+        assert load.id == submitted
+        assert load.wait(timeout=60).progress().loaded_files == len(files)
+
+
 def test_without_the_token_of_the_workers_nothing_is_begun(site: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     site.fill(1)
     site.start(coordinators="A", workers=1)

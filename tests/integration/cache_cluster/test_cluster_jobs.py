@@ -140,6 +140,10 @@ def test_rows_76_77_78_free_with_a_worker_away(tmp_path: Path, etcd: EtcdServer)
             forced = await client.ended((await client.service.free(site.path, force=True)).id)
             assert forced.state == JobState.SUCCEEDED
             assert not (await client.members.live()["w1"].cached(site.path)).files
+            # What the absent one still has goes when it is back.
+            site.workers["w2"].start()
+            await client.live(2)
+            assert not (await client.members.live()["w2"].cached(site.path)).files
 
         site.play(story)
         assert all(Path(path.removeprefix("file://")).exists() for path in files), "the source is not touched"

@@ -279,6 +279,7 @@ class Coordinator:
 
     async def _drive(self, run: JobRun) -> None:
         try:
+            await self._leave_word(run)
             verdict = await run.drive(lambda: self._start_verifying(run))
         except asyncio.CancelledError:
             if run.lost and run.record.uuid in self.runs:
@@ -289,6 +290,15 @@ class Coordinator:
             run.plan.cancel(FailureCode.CANCELLED, "Retry cancelled due to job failure")
             verdict = Verdict(succeeded=False, reason=FailureCode.INTERNAL, message=f"{type(error).__name__}: {error}")
         await self._finish(run, verdict)
+
+    async def _leave_word(self, run: JobRun) -> None:
+        """Workers that are away when a path is freed all the same (``force``) drop it when they are back."""
+        record = run.record
+        if record.type != JobType.FREE or not record.options.force or record.options.index_file:
+            return
+        membership = self._world.membership
+        for name in sorted(set(membership.known()) - set(membership.live())):
+            await self._patiently(lambda: self._store.leave_stale(name, record.uuid, record.path))  # noqa: B023 called at once
 
     async def _start_verifying(self, run: JobRun) -> None:
         record = await self._own_move(run, transitions.verify)

@@ -21,7 +21,7 @@ import msgspec
 
 from vcnb.cache.errors import StoreUnavailable
 from vcnb.cache.protocol import Worker, WorkerLost
-from vcnb.cache.stores.kv import ABSENT, Compare, Delete, Entry, Kv, Put
+from vcnb.cache.stores.kv import ABSENT, Compare, Delete, DeletePrefix, Entry, Kv, Put
 from vcnb.clock import Clock
 from vcnb.errors import VcnbError
 
@@ -294,7 +294,7 @@ async def forget(kv: Kv, name: str) -> bool:
     known, up = f"known/{name}", f"workers/{name}"
     if await kv.get(known) is None:
         return False
-    if await kv.txn([Compare(up, ABSENT)], [Delete(known)]) is None:
+    if await kv.txn([Compare(up, ABSENT)], [Delete(known), DeletePrefix(f"stale/{name}/")]) is None:
         raise VcnbError(
             f"worker {name} is up (or was until a moment ago): stop it first, and wait until its lease has ended"
         )

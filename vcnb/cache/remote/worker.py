@@ -24,6 +24,7 @@ from vcnb.cache.remote.process import advertised, connected_etcd
 from vcnb.cache.remote.secret import Token
 from vcnb.cache.remote.server import PageWorker, WorkerServer
 from vcnb.cache.remote.serving import Listen, Serving, guarded, metrics_page
+from vcnb.cache.remote.stale import StaleCare
 from vcnb.cache.ring import HashRing, settle
 from vcnb.cache.seal import SealedStores
 from vcnb.cache.stores.jobs import JobStore
@@ -88,12 +89,16 @@ class WorkerProcess:
         self._ends.callback(home.close)
         kv = await connected_etcd(config, self._clock)
         self._ends.push_async_callback(kv.close)
-        await settle(JobStore(kv), HashRing((), config.virtual_nodes))
+        store = JobStore(kv)
+        await settle(store, HashRing((), config.virtual_nodes))
         plain = Sources(config)
         self._ends.push_async_callback(plain.close)
         sources = SealedStores(plain, settings.token.seal())
         worker = await self._make(settings, home, sources, self._clock)
         self._ends.push_async_callback(worker.stop)
+        care = StaleCare(store, worker, self._clock)
+        await care.start()
+        self._ends.push_async_callback(care.stop)
         port = await self._serve(worker, sources)
         self.url = advertised(settings.listen, port, settings.advertise)
         info = WorkerInfo(home.name, worker.incarnation, self.url, home.identity, _program())

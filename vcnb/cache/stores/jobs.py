@@ -10,6 +10,7 @@
     token/{H of the token}           uuid
     coord/{owner}                    who it is; goes with the owner's lease
     ring                             parameters of the hash ring
+    stale/{worker}/{uuid}            a path that was freed while the worker was away: it is to drop it when it is back
 
 ``apply`` carries out one row of the table of transitions: one transaction that compares the record's revision and, where
 the row says so, leases, and writes the record with all its keys. Whatever loses a race loses all of it.
@@ -251,6 +252,21 @@ class JobStore:
         entry = await self.kv.get("ring")
         assert entry is not None
         return entry.value.decode()
+
+    # Workers that were away
+
+    async def leave_stale(self, worker: str, job: str, path: str) -> None:
+        """Note that ``worker`` has to drop what it has of ``path``, because the job freed it everywhere else."""
+        await self.kv.txn((), [Put(f"stale/{worker}/{job}", path.encode("utf-8", "surrogatepass"))])
+
+    async def stale(self, worker: str) -> list[tuple[str, str]]:
+        """What a worker has to drop: (job, path)."""
+        entries = await self.kv.scan(f"stale/{worker}/", limit=10_000)
+        return [(entry.key.rpartition("/")[2], entry.value.decode("utf-8", "surrogatepass")) for entry in entries]
+
+    async def dropped_stale(self, worker: str, job: str) -> None:
+        """The worker has dropped it."""
+        await self.kv.txn((), [Delete(f"stale/{worker}/{job}")])
 
     def subscribe(self, prefix: str, changed: Callable[[str], None]) -> Unwatch:
         """Call ``changed(key)`` when a key that begins so (``waiting/``, ``meta/`` ...) was written or removed."""
