@@ -26,10 +26,10 @@ Rule = dict[str, Any]
 
 _JOB: Final = (
     ("batch.volcano.sh", "jobs", (*READ, "update", "patch")),
-    ("batch.volcano.sh", "jobs/status", ("update", "patch")),
+    ("batch.volcano.sh", "jobs/status", ("update",)),
     ("batch.volcano.sh", "jobs/finalizers", ("update",)),
     ("bus.volcano.sh", "commands", (*READ, "delete")),
-    ("scheduling.volcano.sh", "podgroups", (*READ, "create", "update", "patch", "delete")),
+    ("scheduling.volcano.sh", "podgroups", (*READ, "create", "update", "delete")),
     ("scheduling.volcano.sh", "queues", READ),
     ("scheduling.k8s.io", "priorityclasses", READ),
     ("", "pods", (*READ, "create", "patch", "delete")),
@@ -40,8 +40,8 @@ _JOB: Final = (
     ("networking.k8s.io", "networkpolicies", ("get", "create", "delete")),
 )
 _FLOW: Final = (
-    ("flow.volcano.sh", "jobflows", (*READ, "update", "patch")),
-    ("flow.volcano.sh", "jobflows/status", ("update", "patch")),
+    ("flow.volcano.sh", "jobflows", (*READ, "patch")),
+    ("flow.volcano.sh", "jobflows/status", ("update",)),
     ("flow.volcano.sh", "jobflows/finalizers", ("update",)),
     ("flow.volcano.sh", "jobtemplates", READ),
     ("batch.volcano.sh", "jobs", (*READ, "create", "delete")),
@@ -61,7 +61,7 @@ _NEEDS: Final[dict[str, tuple[tuple[str, str, Sequence[str]], ...]]] = {
         ("flow.volcano.sh", "jobflows", READ),
     ),
     "queue-controller": (
-        ("scheduling.volcano.sh", "queues", (*READ, "create", "update", "patch")),
+        ("scheduling.volcano.sh", "queues", (*READ, "create", "patch")),
         ("scheduling.volcano.sh", "queues/status", ("patch",)),
         ("scheduling.volcano.sh", "podgroups", READ),
         ("bus.volcano.sh", "commands", (*READ, "delete")),
@@ -70,7 +70,7 @@ _NEEDS: Final[dict[str, tuple[tuple[str, str, Sequence[str]], ...]]] = {
     "pg-controller": (
         ("", "pods", (*READ, "patch")),
         ("scheduling.volcano.sh", "podgroups", (*READ, "create")),
-        ("apps", "replicasets", ("get",)),
+        ("batch.volcano.sh", "jobs", ("get",)),
     ),
 }
 _ALWAYS: Final = (("", "events", ("create", "patch", "delete")),)
