@@ -79,9 +79,17 @@ class CacheConfig:
     dynamic_ring: bool = _property("alluxio.user.dynamic.consistent.hash.ring.enabled", True)
     failure_count: int = _property("alluxio.master.dora.load.job.total.failure.count.threshold", -1)
     failure_ratio: float = _property("alluxio.master.dora.load.job.total.failure.ratio.threshold", 1.0)
+    evictor: str = _property("alluxio.worker.page.store.evictor.type", "LRU")
+    read_rate_limit_mb: int = _property("alluxio.worker.data.ufs.read.rate.limit.mb", 0)
+    ttl_check_interval: float = _property("alluxio.ttl.eviction.check.interval", 3600.0)
     quotas: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.evictor not in {"LRU", "LFU", "FIFO"}:
+            raise InvalidObject(
+                [Problem("alluxio.worker.page.store.evictor.type", None, f"{self.evictor} is not LRU, LFU or FIFO")],
+                "the cache",
+            )
         if self.store_type == "ETCD" and not self.endpoints:
             raise InvalidObject(
                 [Problem("alluxio.etcd.endpoints", None, "is required when the job meta store is ETCD")], "the cache"
