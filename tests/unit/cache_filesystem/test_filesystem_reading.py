@@ -322,6 +322,7 @@ def test_pages_on_this_machine_are_read_in_the_thread_that_asks(stages: Callable
     assert set(stage.workers[0].threads) == {threading.current_thread().name}
     assert stage.workers[0].asked["page"] == 0
     assert fs.statistics().cached_bytes == 2 * len(DATA)
+    assert fs.statistics().cached_pages == 8
 
 
 def test_what_is_not_there_comes_the_long_way(stages: Callable[..., Stage]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from vcnb.cache.filesystem.numbers import Numbers
+from vcnb.cache.filesystem.reader import read_directly
 from vcnb.cache.protocol import PAGE_SIZE, DirectReader, FileInfo
 
-__all__ = ["CacheFile", "Pages", "fetched"]
+__all__ = ["CacheFile", "Pages"]
 
 _LARGE: Final = 4 * PAGE_SIZE
 """Larger reads go straight to their place. Of smaller ones the whole pages do; a page of which only a part is wanted is read
@@ -27,15 +27,6 @@ class Pages(Protocol):
     def fetch(self, file: FileInfo, offset: int, length: int, ahead: int) -> bytes:
         """A range of the file by the way of the cache's loop; waits for it."""
         ...
-
-
-def fetched(length: int, fill: Callable[[memoryview], bool]) -> bytes | None:
-    """``length`` bytes that ``fill`` writes into place; None when it says no. They are never copied."""
-    whole = io.BytesIO(bytes(length))
-    with whole.getbuffer() as view:
-        if not fill(view):
-            return None
-    return whole.getvalue()
 
 
 class CacheFile(io.BufferedIOBase):
@@ -213,9 +204,11 @@ class CacheFile(io.BufferedIOBase):
         self._start, self._filled = start, len(self._buffer)
 
     def _range(self, offset: int, length: int) -> bytes:
-        data = fetched(length, lambda view: self._direct_into(offset, view)) if self._direct is not None else None
-        if data is not None:
-            return data
+        if self._direct is not None:
+            data = read_directly(self._direct, self.file, offset, length)
+            if data is not None:
+                self._pages.numbers.hit(offset, length)
+                return data
         return self._pages.fetch(self.file, offset, length, self._ahead(offset, length))
 
     def _direct_into(self, offset: int, view: memoryview) -> bool:
@@ -227,7 +220,7 @@ class CacheFile(io.BufferedIOBase):
             self._direct = None
             return False
         if there:
-            self._pages.numbers.add("cached_bytes", len(view))
+            self._pages.numbers.hit(offset, len(view))
         return there
 
     def _ahead(self, offset: int, length: int) -> int:

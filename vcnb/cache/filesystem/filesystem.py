@@ -349,7 +349,7 @@ class CacheFileSystem(AsyncFileSystem):  # type: ignore[misc] # fsspec has no ty
 
     def fetch(self, file: FileInfo, offset: int, length: int, ahead: int) -> bytes:
         """A range of an open file by the way of the cache's loop (``vcnb.cache.filesystem.file.Pages``)."""
-        return self._connection.blocking(lambda reader: reader.read(file, offset, length, ahead=ahead))
+        return self._connection.blocking(lambda reader: reader.read(file, offset, length, ahead=ahead, direct=False))
 
     # -- what it does not do
 

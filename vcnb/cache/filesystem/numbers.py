@@ -6,6 +6,8 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
+from vcnb.cache.protocol import PAGE_SIZE
+
 __all__ = ["Numbers", "ReadStatistics"]
 
 
@@ -47,6 +49,13 @@ class Numbers:
         """Raise a counter of ``ReadStatistics``."""
         with self._lock:
             self._counts[name] += by
+
+    def hit(self, offset: int, length: int) -> None:
+        """Count a range that was cached: its bytes, and the pages that it touches."""
+        if length > 0:
+            with self._lock:
+                self._counts["cached_bytes"] += length
+                self._counts["cached_pages"] += (offset + length - 1) // PAGE_SIZE - offset // PAGE_SIZE + 1
 
     def snapshot(self) -> ReadStatistics:
         with self._lock:
