@@ -50,7 +50,7 @@ class ControlPlane:
     """Runs the controllers of Jobs, JobFlows, JobTemplates, time to live, owner references, queues, and others added.
 
     ``compat="strict"`` behaves exactly as Volcano does. ``workers`` Jobs are worked on side by side; a failing request is
-    tried again quickly ``max_requeue`` times. ``hold`` holds back plain counting of pods for so many seconds, to save
+    tried again quickly ``max_requeue`` times. ``hold`` holds back plain counting of pods (by jobs and queues) for so many seconds, to save
     writes to a remote API server. With ``collect_garbage=False`` nothing is removed because its owner went. ``cache``
     runs the cache nodes of flows; it may also be set later (``flows.cache``). ``behaviour`` is the Job controller's
     where it is not that of ``compat``, to see what one difference from Volcano does. ``controllers`` are those to run
@@ -101,7 +101,7 @@ class ControlPlane:
         if "gc-controller" in chosen:
             self._take(TtlController(self.context))
         if "queue-controller" in chosen:
-            queues = QueueController(self.context)
+            queues = QueueController(self.context, hold=hold)
             self._take(queues, queues.metrics)
         if "pg-controller" in chosen:
             self._take(PodGroupController(self.context))

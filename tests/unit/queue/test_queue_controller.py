@@ -73,10 +73,10 @@ def manifest(kind, name: str, **fields: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def running(bench: Bench):
+async def running(bench: Bench, hold: float = 0.0):
     informers = Informers(bench.store, clock=bench.clock)
     recorder = EventRecorder(bench.store, bench.clock, "test")
-    controller = QueueController(Context(bench.store, bench.clock, informers, recorder))
+    controller = QueueController(Context(bench.store, bench.clock, informers, recorder), hold=hold)
     await informers.start()
     await informers.wait_synced()
     await controller.start()
@@ -94,10 +94,10 @@ def play():
     """Runs a scenario with a running queue controller on a loop of its own."""
     loop = EngineLoop()
 
-    def run(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
+    def run(scenario: Callable[[Bench], Coroutine[Any, Any, None]], hold: float = 0.0) -> None:
         async def main() -> None:
             bench = Bench()
-            async with running(bench):
+            async with running(bench, hold):
                 await scenario(bench)
             await bench.store.close()
 
@@ -282,6 +282,29 @@ def test_many_changes_in_one_turn_are_one_write_per_queue(play):
         await watch.close()
 
     play(scenario)
+
+
+def test_counting_may_wait_for_more_and_actions_do_not(play):
+    async def scenario(bench: Bench) -> None:
+        await bench.queue("q")
+        await bench.advance(2)
+        watch = await bench.store.watch(QUEUE, resource_version=str(bench.version()))
+        for number in range(20):
+            await bench.group(f"g-{number}", "q")
+            await bench.advance(0.01)
+        early = bench.status("q").get("pending")
+        await bench.advance(2)
+        written = [event.object["metadata"]["name"] for event in await watch.batch()]
+        counted = bench.status("q").get("pending")
+
+        await bench.command("q", "CloseQueue")
+        state = bench.state("q")
+        await watch.close()
+
+        assert (early, counted, state) == (None, 20, "Closing")
+        assert written == ["q"]
+
+    play(scenario, 1.0)
 
 
 def test_a_command_for_another_kind_is_left_alone(play):

@@ -51,12 +51,14 @@ class QueueController:
     """Keeps every Queue's ``status`` (state, allocated, PodGroups by phase) and ``spec.parent``, and obeys Commands.
 
     ``max_requeue`` is how often an action that cannot be done is tried before it is given up with a Warning event.
+    ``hold`` is how many seconds counting may wait for more changes; on a remote API server it saves writes.
     """
 
-    def __init__(self, ctx: Context, *, max_requeue: int = 15) -> None:
+    def __init__(self, ctx: Context, *, max_requeue: int = 15, hold: float = 0.0) -> None:
         self.name = "queue"
         self._ctx = ctx
         self._max_requeue = max_requeue
+        self._hold = hold
         self._queues = ctx.informers[QUEUE]
         self._commands = ctx.informers[COMMAND]
         self.metrics = QueueMetrics(self._queues.list)
@@ -65,7 +67,7 @@ class QueueController:
         self._requests: WorkQueue[_Request] = WorkQueue(ctx.clock)
         self._workers = Workers("queue", [self._requests], self._process)
         self._queues.add_index("parent", lambda queue: (_parent(queue),))
-        self._queues.subscribe(self._see, lambda _, new: self._see(new), self._see_gone)
+        self._queues.subscribe(self._see, self._see_change, self._see_gone)
         ctx.informers[PODGROUP].subscribe(self._put_group, lambda _, new: self._put_group(new), self._drop_group)
         ctx.informers[POD].subscribe(self._put_pod, lambda _, new: self._put_pod(new), self._drop_pod)
         self._commands.subscribe(self._obey)
@@ -99,6 +101,11 @@ class QueueController:
 
     def _see(self, queue: Obj) -> None:
         self._requests.add(_Request(queue["metadata"]["name"]))
+
+    def _see_change(self, before: Obj, queue: Obj) -> None:
+        """A change of nothing but counters is most likely this controller's own, and needs no second look at once."""
+        counted = before.get("spec") == queue.get("spec") and _state(before) == _state(queue)
+        self._requests.add_after(_Request(queue["metadata"]["name"]), self._hold if counted else 0.0)
 
     def _see_gone(self, queue: Obj) -> None:
         parent = _parent(queue)
@@ -134,7 +141,7 @@ class QueueController:
         if self._tally.touched:
             self._news += 1
             for queue in self._tally.touched:
-                self._requests.add(_Request(queue))
+                self._requests.add_after(_Request(queue), self._hold)
             self._tally.touched.clear()
 
     # -- doing
@@ -238,7 +245,7 @@ class QueueController:
         self._queues.saw(await self._ctx.store.patch(QUEUE, name, None, {"status": patch}, subresource="status"))
         parent = _parent(queue)
         if parent and "allocated" in patch:
-            self._requests.add(_Request(parent))
+            self._requests.add_after(_Request(parent), self._hold)
         return "state" in patch
 
     def _status(self, name: str, before: Any, state: QueueState) -> dict[str, Any]:
