@@ -41,7 +41,7 @@ def of_status(status: int, message: str) -> Exception:
         return PermissionError(message)
     if status in {404, 410}:
         return FileNotFoundError(message)
-    if status in {408, 504}:
+    if status == 408:
         return TimeoutError(message)
     if status == 412:
         return SourceChanged(message)
