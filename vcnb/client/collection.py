@@ -26,7 +26,10 @@ Labels: TypeAlias = str | Mapping[str, str]
 
 
 class Collection(Generic[H]):
-    """All objects of one kind. ``namespace`` None means the default one, ``"*"`` all of them; order is by name."""
+    """All objects of one kind. ``namespace`` None means the default one, ``"*"`` all of them; order is by name.
+
+    On Kubernetes "all" are those that this user may list: one's own namespace where that is the only one.
+    """
 
     def __init__(self, cluster: Cluster, kind: Kind, make: Callable[[Obj], H]) -> None:
         self._cluster = cluster
@@ -88,9 +91,10 @@ class Collection(Generic[H]):
         wanted = (
             selector if isinstance(selector, str) else ",".join(f"{key}={value}" for key, value in selector.items())
         )
-        found = await self._cluster._store.list(  # noqa: SLF001
-            self._kind, self._where(namespace), label_selector=wanted
-        )
+        where = self._where(namespace)
+        if where is None:
+            where = await self._cluster._engine.scope(self._kind, None)  # noqa: SLF001
+        found = await self._cluster._store.list(self._kind, where, label_selector=wanted)  # noqa: SLF001
         handles = [self._make(obj) for obj in found.items]
         return [handle for handle in handles if _matches(handle._seen, queue, phase)]  # noqa: SLF001
 

@@ -131,7 +131,7 @@ class FlowHandle(Handle):
         flow = self._seen
         try:
             async with asyncio.timeout(timeout), self._feed() as feed:
-                flow = await self._refresh()
+                flow = await self._refresh_if_heard()
                 while not (has_ended(flow) or _reached(flow, wanted)) and not self._gone:
                     state = await feed.next()
                     self._gone = state is None

@@ -16,7 +16,7 @@ from vcnb.client.jsonvalues import plain
 from vcnb.client.logs import check_logs
 from vcnb.client.masking import masked
 from vcnb.client.records import EventRecord, event_record, moment
-from vcnb.errors import NotFound, Problem
+from vcnb.errors import NotFound, Problem, ServerTimeout, Unreachable
 from vcnb.resources import kinds
 from vcnb.resources.kinds import Kind
 from vcnb.resources.names import LAST_APPLIED
@@ -128,6 +128,13 @@ class Handle:
         else:
             self._gone = True
         return self._seen
+
+    async def _refresh_if_heard(self) -> Obj:
+        """As ``_refresh``; the last known state while the server is away. For those who follow changes anyway."""
+        try:
+            return await self._refresh()
+        except (Unreachable, ServerTimeout):
+            return self._seen
 
     async def _look(self, reader: Reader) -> Obj:
         """As ``_refresh``, but through a reader that may be a moment behind; what it misses is asked for."""

@@ -79,7 +79,7 @@ class JobHandle(Handle):
         job = self._seen
         try:
             async with asyncio.timeout(timeout), self._feed() as feed:
-                job = await self._refresh()
+                job = await self._refresh_if_heard()
                 while not arrived(job, wanted) and not self._gone:
                     state = await feed.next()
                     self._gone = state is None

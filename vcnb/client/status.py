@@ -107,7 +107,7 @@ async def _seen(backend: Backend, kind: kinds.Kind) -> Sequence[Obj]:
 async def _last_known(backend: Backend, kind: kinds.Kind) -> Sequence[Obj]:
     """What the views still show while the server cannot be reached."""
     try:
-        return await backend.views.all(kind)
+        return await backend.views.all(kind, backend.namespace if kind.namespaced else None)
     except ApiError:
         return ()
 

@@ -57,6 +57,8 @@ def client_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServe
         pytest.skip(str(error))
     with ApiServer(tmp_path_factory.mktemp("client-server"), assets=assets) as server:
         crds.install(server)
+        queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "default"}}
+        server.call("POST", "/apis/scheduling.volcano.sh/v1beta1/queues", {**queue, "spec": {"weight": 1}})
         yield server
 
 
