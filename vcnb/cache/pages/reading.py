@@ -94,6 +94,9 @@ class Reading:
         end = offset + len(buffer)
         if offset < 0 or end > file.size:
             return False
+        if end == offset:
+            known = self.version(file.path)
+            return known is not None and known.same(file.version)
         taken = self._take(file, offset // PAGE_SIZE, page_count(end))
         if taken is None:
             return False
@@ -120,8 +123,6 @@ class Reading:
         if start > end or index < 0 or offset < 0:
             return None
         data = bytearray(end - start)
-        if start == end:
-            return b"" if self.version(file.path) is not None else None
         return bytes(data) if self.read_into(file, start, memoryview(data)) else None
 
     def verify(self, file: FileInfo, first: int, end: int) -> bool:
