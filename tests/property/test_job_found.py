@@ -8,6 +8,7 @@ import pytest
 
 from scenario.notation import task
 from scenario.scene import Scene
+from vcnb.controllers.job.timers import noted_actions
 
 
 @pytest.fixture
@@ -133,3 +134,17 @@ def test_the_succeeded_pod_that_was_removed_is_not_made_again_although_another_s
 
     assert default.pods == ["a-1", "a-2"]
     assert default.counts == {"R": 1, "S": 2}
+
+
+def test_an_eviction_that_an_action_waits_for_is_not_answered_again_after_a_crash(default: Scene):
+    default.create("b*2", policies=["PodEvicted->RestartTask 10s"], MA=0)
+    default.sim.fail_next("create", kind="Pod", times=None, error="ServerTimeout")
+    default.sim.fail_next("update_status", kind="Job", times=None, error="ServerTimeout")
+    default.sim.fail_next("patch", kind="Job", skip=1, times=None, error="ServerTimeout")
+    default.delete("b-0")
+    default.sim.stop_controllers()
+    default.sim.clear_faults()
+
+    default.sim.start_controllers()
+
+    assert [waiting.request.pod_name for waiting in noted_actions(default.job)] == ["j-b-0"]

@@ -245,20 +245,24 @@ class Handlers:
         lost = lost_pods(info)
         info.lost.update(lost.succeeded)
         version = (job.get("status") or {}).get("version", 0)
+        evicted = JobEvent.POD_EVICTED.value
+        answered = {w.request.pod_name for w in self._controller.delays.of(info.key) if w.request.event == evicted}
         for task, index in lost.evicted:
-            known = info.spec.by_name[task]
+            name, known = pod_name(info.name, task, index), info.spec.by_name[task]
+            if name in answered:  # the action waits already; only the status that notes the pod as seen is old
+                continue
             identity = PodIdentity(
                 info.namespace,
                 info.name,
                 info.spec.uid,
                 task,
-                pod_name(info.name, task, index),
+                name,
                 "",
                 version,
                 known.partition_of(index) or "",
                 marked=False,
             )
-            self._pod_happened(identity, {"metadata": {}}, Happening(JobEvent.POD_EVICTED.value), since=0.0, gone=True)
+            self._pod_happened(identity, {"metadata": {}}, Happening(evicted), since=0.0, gone=True)
 
     # PodGroups
 
