@@ -160,11 +160,10 @@ class Cluster:
             made[f"file://{place}"] = place.read_bytes()
         return made
 
-    def _command(self, *words: str, program: Path | None = None) -> list[str]:
-        start = [sys.executable, str(program)] if program is not None else [sys.executable, "-c", VCNB]
+    def _command(self, *words: str) -> list[str]:
         properties = [word for name, value in self.properties.items() for word in ("-D", f"{name}={value}")]
         shared = ["--etcd", self.etcd.endpoint, "--token-file", str(self.token_file), *properties]
-        return [*start, words[0], *shared, *words[1:]]
+        return [sys.executable, "-c", VCNB, words[0], *shared, *words[1:]]
 
     def coordinator(self, name: str) -> Program:
         words = ("coordinator", "--name", name, "--listen", ":0")
@@ -182,7 +181,7 @@ class Cluster:
             "--capacity",
             capacity,
         )
-        return self._begin(self.workers, name, self._command(*words, program=WORKER))
+        return self._begin(self.workers, name, self._command(*words))
 
     def _begin(self, group: dict[str, Program], name: str, command: list[str]) -> Program:
         program = self._ends.enter_context(Program(name, command, self.directory / f"{name}.log"))
@@ -222,9 +221,6 @@ class Cluster:
 
         with asyncio.Runner(loop_factory=EngineLoop) as runner:
             runner.run(run())
-
-
-WORKER: Path | None = Path(__file__).with_name("worker_program.py")
 
 
 class Client:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 KILLS = int(os.environ.get("VCNB_CACHE_KILLS", "12"))
 SEED = int(os.environ.get("VCNB_CACHE_SEED", "0")) or random.randrange(1, 1 << 30)
-IN_ONE_JOB = 4
+IN_ONE_JOB = 6
 SLOW = 400_000
 """Bytes per second of each worker, so that a job takes some seconds."""
 
