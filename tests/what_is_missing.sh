@@ -1,7 +1,10 @@
 #!/bin/sh
 # Say loudly what this machine lacks for the full test run, and how to get it. Installs it where that is allowed.
+if ! command -v go >/dev/null 2>&1 && [ -z "$KUBEBUILDER_ASSETS" ]; then
+    echo "NOT ALL TESTS WILL RUN: without Go 1.26 (https://go.dev/dl) no kube-apiserver is built, and KUBEBUILDER_ASSETS names none"
+fi
 missing=""
-for pair in bwrap:bubblewrap sshd:openssh-server ssh:openssh-client chromium:chromium etcd:etcd-server; do
+for pair in bwrap:bubblewrap sshd:openssh-server ssh:openssh-client chromium:chromium etcd:etcd-server kubectl:kubernetes-client; do
     tool=${pair%%:*}
     package=${pair##*:}
     if ! command -v "$tool" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$tool" ]; then
