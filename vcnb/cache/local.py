@@ -116,7 +116,10 @@ def progress_of(report: ProgressReport) -> CacheProgress:
 def _set(options: JobOptions) -> dict[str, Any]:
     """The options that differ from their defaults, without secrets."""
     defaults = JobOptions()
-    return {name: value for name, value in options.public().items() if value != getattr(defaults, name)}
+    said = {name: value for name, value in options.public().items() if value != getattr(defaults, name)}
+    if "storage_options" in said:
+        said["storage_options"] = "***"
+    return said
 
 
 def _percent(report: ProgressReport) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -50,6 +49,7 @@ DONE: Final[Mapping[JobType, str]] = {
 _WIDTH: Final = 560
 _BAR: Final = 16
 _SPARK: Final = 40
+_WINDOW: Final = 4
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,8 @@ def _figure(snapshot: CacheSnapshot) -> Figure:
     rates = _rates(snapshot.samples)
     top = _SPARK + 6 if rates else 0
     body = [_spark(rates)] if rates else []
-    body.append(element("rect", class_="vn", x=0.6, y=top + 0.6, width=_WIDTH - 1.2, height=_BAR, rx=3))
+    frame = "vn" if progress.total_known else "vn vd"  # dashed while nobody knows where the end is
+    body.append(element("rect", class_=frame, x=0.6, y=top + 0.6, width=_WIDTH - 1.2, height=_BAR, rx=3))
     x = 1.2
     for name, tone in kinds:
         width = (_WIDTH - 2.4) * min(getattr(progress, f"{name}_{unit}") / total, 1.0)
@@ -181,9 +182,12 @@ def _figure(snapshot: CacheSnapshot) -> Figure:
 
 
 def _rates(samples: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """(time, bytes per second) between every two samples; nothing before there are three."""
-    pairs = itertools.pairwise(samples)
-    rates = [(later, (more - less) / (later - sooner)) for (sooner, less), (later, more) in pairs if later > sooner]
+    """(time, bytes per second) over the last few samples each, because files come in lumps; nothing before there are three."""
+    rates = []
+    for number, (later, more) in enumerate(samples):
+        sooner, less = samples[max(0, number - _WINDOW)]
+        if later > sooner:
+            rates.append((later, (more - less) / (later - sooner)))
     return rates if len(rates) >= 3 else []
 
 

@@ -131,7 +131,12 @@ def test_the_speed_is_drawn_when_it_was_seen_to_change():
 
     assert "polyline" not in still
     assert "polyline" in moving
-    assert "9.0 MiB/s" in moving
+    assert "6.0 MiB/s" in moving  # over the last four samples
+
+
+def test_the_frame_is_dashed_while_the_total_is_not_known():
+    assert 'class="vn vd"' in sections(snapshot(total_known=False, percent=None), live=True)["progress"]
+    assert 'class="vn vd"' not in sections(snapshot(), live=True)["progress"]
 
 
 def test_names_are_escaped_everywhere():
