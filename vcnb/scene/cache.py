@@ -184,8 +184,8 @@ def _figure(snapshot: CacheSnapshot) -> Figure:
 def _rates(samples: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """(time, bytes per second) over the last few samples each, because files come in lumps; nothing before there are three."""
     rates = []
-    for number, (later, more) in enumerate(samples):
-        sooner, less = samples[max(0, number - _WINDOW)]
+    for place, (later, more) in enumerate(samples):
+        sooner, less = samples[max(0, place - _WINDOW)]
         if later > sooner:
             rates.append((later, (more - less) / (later - sooner)))
     return rates if len(rates) >= 3 else []
