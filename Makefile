@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CLUSTER ?= memory://
 
-.PHONY: demo test nightly lint format bench browser widgets widgets-check kube-assets clean help
+.PHONY: demo test nightly lint format bench browser widgets widgets-check notebooks kube-assets clean help
 
 help:
 	@echo "make demo     install into $(VENV), run the quickstart notebook on the embedded cluster, report"
@@ -15,6 +15,7 @@ help:
 	@echo "make browser  only the tests in a real JupyterLab and Chromium"
 	@echo "make widgets  check, test and build the front end of live views (needs node 20 or later)"
 	@echo "make bench    run the benchmarks"
+	@echo "make notebooks  run the tutorials and save them with their outputs"
 	@echo "make kube-assets  build the kube-apiserver that tests/integration/kube runs against (Go 1.26, etcd)"
 
 $(VENV)/.demo: pyproject.toml
@@ -66,6 +67,9 @@ widgets-check: widgets/node_modules/.package-lock.json
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/reconcile.py
 	$(BIN)/python benchmarks/latency.py
+
+notebooks: $(VENV)/.test
+	$(BIN)/python notebooks/save.py
 
 kube-assets:
 	$(PYTHON) tests/kube/build.py

@@ -127,7 +127,8 @@ class Flow:
         skips the node. ``retry``: further attempts, or ``{"limit": 2, "backoff": {"seconds": 10}, "when": ...}``.
         ``allow_failure``: its failure counts as success. ``for_each``: a list, a range, or an expression for a list: one
         job per item, which is ``${{ item }}`` and ``$VC_FLOW_ITEM``. ``loop``: ``{"until": ..., "max_iterations": n}``.
-        ``outputs``: names of values that the job leaves in its termination message as JSON. ``env``: variables of
+        ``outputs``: names of values that the job leaves in its termination message as JSON; a function's are what it
+        returned, a notebook's what it glued. ``env``: variables of
         all its containers. ``args`` and ``options``: of a function (parameters, ``RunOptions``) or notebook.
         ``patch``: a partial job spec over the template's. ``cache``: ``{"load": {"path": ...}}`` (or free, copy, move)
         instead of a job. ``strategy``: ``any`` starts when one of the nodes it waits for has succeeded; ``timeout``:

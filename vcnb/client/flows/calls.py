@@ -134,7 +134,7 @@ class Notebook:
         ready = prepare(self.path, parameters, options)
         packed = packed_notebook(ready.notebook, options)
         chosen = dataclasses.replace(options, image=options.image or DEFAULT_IMAGE, namespace=flow.namespace)
-        where = options.output or ready.output
+        where = str(options.output or ready.output)
         return _made(flow, node, chosen, packed, ("notebook", "notebook", ready.name, 1), {}, {OUTPUT: where})
 
     @staticmethod

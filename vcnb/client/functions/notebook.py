@@ -58,7 +58,7 @@ class NotebookOptions(RunOptions):
     ``cancel``; ``linger``: how many seconds to wait for those to end.
     """
 
-    output: str | None = None
+    output: str | Path | None = None
     kernel: str | None = None
     cell_timeout: float | None = None
     start_timeout: float = 60
@@ -144,7 +144,7 @@ async def submit_notebook(
     """Submit a packed notebook as a job. ``output``: a file or a folder; empty: nothing is saved."""
     image = options.image or DEFAULT_IMAGE
     chosen = dataclasses.replace(options, image=image)
-    where = {OUTPUT: options.output or output}
+    where = {OUTPUT: str(options.output or output)}
     return cast("NotebookHandle", await submit_payload(cluster, chosen, packed, "notebook", "notebook", name, 1, where))
 
 

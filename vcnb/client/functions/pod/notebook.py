@@ -11,10 +11,13 @@ knows why (a ``UsageError`` of a magic alone leaves none).
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
+import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 TYPE_CHECKING = False  # no import: it takes time in every pod
 if TYPE_CHECKING:
@@ -332,8 +335,33 @@ def _run(client: Any, reporter: Reporter, call: dict[str, Any]) -> dict[str, Any
         outcome = _outcome("unseen", "JobFailed", say_unseen(unseen))
     else:
         outcome = {"state": "done"}
+        leave_outputs(client.nb.cells)
     outcome["metadata"] = _plain(_metadata(client.nb.metadata, reporter.room))
     return outcome
+
+
+OUTPUT_LIMIT = 4096
+"""Bytes of a termination message."""
+
+
+def leave_outputs(cells: Any) -> None:
+    """Leave what the notebook glued as the pod's last word: a flow takes its node's outputs from there.
+
+    Values for which there is no room are left out, the last ones first.
+    """
+    values: dict[str, Any] = {}
+    for cell in cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "application/vnd.vcnb.glue+json" in data:
+                record = data["application/vnd.vcnb.glue+json"]
+                values[record["name"]] = record["value"]
+    while values and len(json.dumps(values).encode()) > OUTPUT_LIMIT:
+        values.popitem()
+    place = os.environ.get("VC_OUTPUT_FILE") or os.environ.get("VCNB_TERMINATION_LOG", "/dev/termination-log")
+    if values:
+        with contextlib.suppress(OSError):
+            Path(place).write_text(json.dumps(values), encoding="utf-8")
 
 
 def _metadata(metadata: dict[str, Any], room: int) -> dict[str, Any]:
