@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["ATOMIC", "ATOMIC_FIELDS", "DEFAULTS", "EMBEDDED_METADATA", "EXTENSIONS", "UNSIZED"]
+__all__ = ["ATOMIC", "ATOMIC_FIELDS", "DEFAULTS", "EMBEDDED_METADATA", "EXTENSIONS", "FREE", "UNSIZED"]
 
 DEFAULTS: Final[dict[tuple[str, str], Any]] = {
     ("AzureDiskVolume", "fsType"): "ext4",
@@ -69,6 +69,11 @@ UNSIZED: Final[frozenset[tuple[str, str]]] = frozenset(
     {("NetworkTopology", "highestTierAllowed"), ("HttpGetProbe", "port"), ("TcpSocketProbe", "port")}
 )
 """Integers whose size Volcano's definitions do not say."""
+
+FREE: Final[frozenset[tuple[str, str]]] = frozenset({("FlowPatch", "jobSpec"), ("FlowPatch", "spec")})
+"""Fields of vcnb's own definitions that take any object: a patch is a part of a job spec, in which nothing is required, no
+default may stand for the template's own value, and ``${{ expression }}`` may take the place of any value. vcnb checks it
+before it is sent; Volcano's definitions take whole values only, and fill in ``queue`` and ``maxRetry``."""
 
 EXTENSIONS: Final[dict[str, frozenset[str]]] = {
     "JobStatus": frozenset({"history", "lastSeen"}),

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 
-from vcnb.kube.crds.marks import ATOMIC, ATOMIC_FIELDS, DEFAULTS, EMBEDDED_METADATA, EXTENSIONS, UNSIZED
+from vcnb.kube.crds.marks import ATOMIC, ATOMIC_FIELDS, DEFAULTS, EMBEDDED_METADATA, EXTENSIONS, FREE, UNSIZED
 from vcnb.resources.models.base import Model, OneOf, UniqueBy
 from vcnb.resources.models.meta import ObjectMeta
 from vcnb.resources.models.status import Moment
@@ -58,8 +58,10 @@ def schema_of(model: type[Model], *, plain: bool = False) -> Schema:
 
 
 def _field(model: type[Model], key: str, annotation: Any, *, plain: bool) -> Schema:
-    schema = _schema(annotation, (), plain=plain)
     name = (model.__name__, key)
+    if name in FREE and not plain:
+        return {"type": "object", **ANYTHING}
+    schema = _schema(annotation, (), plain=plain)
     if name in UNSIZED:
         del schema["format"]
     if name in ATOMIC_FIELDS:
