@@ -287,7 +287,6 @@ def test_nothing_can_be_written_to_an_http_server() -> None:
 
 
 def test_a_call_that_does_not_end_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_sources, "CALL_SECONDS", 0.2)
     server = FakeS3(files={"x": b"data"})
 
     async def story(store: Source) -> None:
@@ -297,6 +296,7 @@ def test_a_call_that_does_not_end_is_a_timeout(monkeypatch: pytest.MonkeyPatch) 
             await asyncio.Event().wait()
 
         fs._ls = never
+        monkeypatch.setattr(remote_sources, "CALL_SECONDS", 0.2)
         with pytest.raises(TimeoutError):
             await remote_sources.FsspecStore.children(store, "s3://b/d")  # type: ignore[arg-type]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 import fsspec
 import pytest
+from fsspec.registry import _registry
 
 from vcnb.cache.protocol import FileInfo, SourceChanged, UnderStore, UnderStores, Version
 from vcnb.cache.sources import LocalStore, Source, Sources
@@ -472,9 +474,30 @@ def test_secrets_are_in_no_repr() -> None:
 
 
 def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(protocol: str) -> None:
-        raise ImportError(f"Install something to access {protocol}")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.delitem(_registry, "gs", raising=False)
+    for path, package in (("gs://b/x", "vcnb[gcs]"), ("dropbox://x", "dropboxdrivefs")):
+        with pytest.raises(ValueError, match="not installed: pip install") as refused:
+            Sources().open(path, {})
+        assert package in str(refused.value)
 
-    monkeypatch.setattr(fsspec, "get_filesystem_class", missing)
-    with pytest.raises(ValueError, match="pip install gcsfs"):
-        Sources().open("gs://bucket/x", {})
+
+def test_what_opens_a_source_is_imported_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some packages take seconds; the loop moves everything else meanwhile."""
+    threads: list[str] = []
+    real = fsspec.get_filesystem_class
+
+    def importing(protocol: str) -> Any:
+        threads.append(threading.current_thread().name)
+        return real(protocol)
+
+    async def story() -> None:
+        async with opened("memory://m") as store:
+            threads.clear()
+            with pytest.raises(FileNotFoundError):
+                await store.stat("memory://m/none")
+
+    monkeypatch.setattr(fsspec, "get_filesystem_class", importing)
+    run(story())
+    assert threads
+    assert all(name.startswith("vcnb-source") for name in threads)

@@ -7,6 +7,7 @@ directory (``Source.children``), for a filesystem's ``ls``.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +33,8 @@ _OWN: Final = {
     "http": "vcnb.cache.sources.http:HttpStore",
     "https": "vcnb.cache.sources.http:HttpStore",
 }
-_EXTRAS: Final = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "az": "adlfs"}
+_PROTOCOLS: Final = {"s3a": "s3", "gcs": "gs"}
+_PACKAGES: Final = {"s3": "vcnb[s3]", "gs": "vcnb[gcs]"}
 
 
 @runtime_checkable
@@ -72,13 +74,9 @@ class Sources:
         pool = self._pool()
         if scheme in {"", "file", "local"}:
             return LocalStore(f"{scheme}://" if scheme else "", pool)
-        try:
-            module, _, name = _OWN.get(scheme, "vcnb.cache.sources.remote:FsspecStore").partition(":")
-            store: Source = getattr(importlib.import_module(module), name)(scheme, options, pool)
-        except ImportError as error:
-            extra = _EXTRAS.get(scheme, "")
-            hint = f"pip install {extra}" if extra else str(error)
-            raise ValueError(f"{scheme}:// paths need a package that is not installed: {hint}") from error
+        _check_known(scheme)
+        module, _, name = _OWN.get(scheme, "vcnb.cache.sources.remote:FsspecStore").partition(":")
+        store: Source = getattr(importlib.import_module(module), name)(scheme, options, pool)
         return store
 
     def _pool(self) -> ThreadPoolExecutor:
@@ -100,16 +98,35 @@ class Sources:
         return f"<Sources {', '.join(self.schemes) or 'none open'}>"
 
 
+def _check_known(scheme: str) -> None:
+    """Raise ValueError for a scheme that fsspec cannot open here, without importing what opens it: that may take seconds."""
+    from fsspec.registry import known_implementations, registry
+
+    protocol = _PROTOCOLS.get(scheme, scheme)
+    if protocol in registry:
+        return
+    known = known_implementations.get(protocol)
+    if known is None:
+        raise ValueError(
+            f"{scheme}:// is no scheme that anything here can open; known are s3, http, gs, hdfs, file ..."
+        )
+    module = known["class"].replace(":", ".").partition(".")[0]
+    if importlib.util.find_spec(module) is None:
+        package = _PACKAGES.get(protocol, module)
+        raise ValueError(f"{scheme}:// paths need a package that is not installed: pip install {package}")
+
+
 def _of_url(scheme: str, path: str) -> dict[str, Any]:
     """What a URL itself says of how to connect: host and port of hdfs://namenode:8020/data."""
     if scheme in {"", "file", "local"} or scheme in _OWN:
         return {}
+    _check_known(scheme)
     from fsspec import get_filesystem_class
 
     try:
         kind: Any = get_filesystem_class(scheme)
-    except ImportError:
-        return {}
+    except ImportError as error:
+        raise ValueError(f"{scheme}:// paths need a package that is not installed: {error}") from error
     return dict(kind._get_kwargs_from_urls(path))  # noqa: SLF001 - fsspec's own word for it
 
 

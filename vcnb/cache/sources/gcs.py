@@ -37,9 +37,10 @@ class GcsStore(FsspecStore):
 
     async def _open(self) -> Any:
         """In a thread: finding credentials may ask files and servers."""
+        kind = await self._kind()
         loop = asyncio.get_running_loop()
         options = {"skip_instance_cache": True, "use_listings_cache": False, **self._options}
-        return await self._thread(lambda: self._kind(**{**options, "asynchronous": True, "loop": loop}), "gs")
+        return await self._thread(lambda: kind(**{**options, "asynchronous": True, "loop": loop}), "gs")
 
     # -- listing
 

@@ -38,11 +38,9 @@ class FsspecStore:
     """One fsspec filesystem. ``protocol`` is the scheme of its paths."""
 
     def __init__(self, protocol: str, options: Mapping[str, Any], pool: Executor | None = None) -> None:
-        import fsspec
-
         self._protocol = protocol
         self._options = dict(options)
-        self._kind: Any = fsspec.get_filesystem_class(protocol)
+        self._class: Any = None
         self._pool = pool
         self._fs: Any = None
         self._writer: Any = None
@@ -66,8 +64,8 @@ class FsspecStore:
 
     async def children(self, path: str) -> tuple[FileInfo, ...]:
         """What lies directly in a directory, ascending by path."""
+        raw = await self._call("ls", path, detail=True)
         here = self._bare(path)
-        raw = await self._call("ls", here, detail=True)
         base = path.rstrip("/") + "/"
         found = {}
         for entry in raw:
@@ -78,7 +76,7 @@ class FsspecStore:
         return tuple(found[name] for name in sorted(found))
 
     async def stat(self, path: str) -> FileInfo:
-        return self._info(await self._call("info", self._bare(path)), path)
+        return self._info(await self._call("info", path), path)
 
     async def read(
         self, path: str, offset: int, length: int, *, version: Version | None = None
@@ -86,7 +84,7 @@ class FsspecStore:
         await self._check(path, version)
         while length > 0:
             step = min(length, _PIECE)
-            data: bytes = await self._call("cat_file", self._bare(path), start=offset, end=offset + step)
+            data: bytes = await self._call("cat_file", path, start=offset, end=offset + step)
             if not data:
                 break
             yield data
@@ -101,15 +99,15 @@ class FsspecStore:
             raise SourceChanged(f"{path} is another version than the one asked for")
 
     async def write(self, path: str, data: AsyncIterator[bytes], *, overwrite: bool = False) -> int:
-        bare = self._bare(path)
         fs = await self._blocking()
+        bare = self._bare(path)
         there = await self._thread(lambda: fs.exists(bare), path)
         if there and not overwrite:
             raise exists_already(path)
         parent = bare.rstrip("/").rpartition("/")[0]
         if parent:
             await self._thread(lambda: fs.makedirs(parent, exist_ok=True), path)
-        if self._kind.async_impl:  # object stores show nothing of an upload before it is complete
+        if self._class.async_impl:  # object stores show nothing of an upload before it is complete
             return await self._upload(fs, bare, data, path)
         draft = f"{parent}/.vcnb-{secrets.token_hex(8)}.part"
         try:
@@ -141,7 +139,7 @@ class FsspecStore:
         await self._thread(lambda: fs.makedirs(self._bare(path), exist_ok=True), path)
 
     async def delete(self, path: str) -> None:
-        await self._call("rm_file", self._bare(path))
+        await self._call("rm_file", path)
 
     async def close(self) -> None:
         self._walks.clear()
@@ -159,31 +157,45 @@ class FsspecStore:
                     self._fs = await self._open()
         return self._fs
 
+    async def _kind(self) -> Any:
+        """The class of the filesystem; its packages are imported in a thread, because some take seconds."""
+        if self._class is None:
+            self._class = await self._thread(self._import, self._protocol)
+        return self._class
+
+    def _import(self) -> Any:
+        import fsspec
+
+        return fsspec.get_filesystem_class(self._protocol)
+
     async def _open(self) -> Any:
+        kind = await self._kind()
         fixed = {"skip_instance_cache": True, "use_listings_cache": False}
-        if self._kind.async_impl:
+        if kind.async_impl:
             with translated(f"{self._protocol} cannot be opened"):
                 loop = asyncio.get_running_loop()
-                return self._kind(**{**fixed, **self._options, "asynchronous": True, "loop": loop})
-        return await self._thread(lambda: self._kind(**{**fixed, **self._options}), self._protocol)
+                return kind(**{**fixed, **self._options, "asynchronous": True, "loop": loop})
+        return await self._thread(lambda: kind(**{**fixed, **self._options}), self._protocol)
 
     async def _blocking(self) -> Any:
         """A filesystem for threads: writing is only possible so."""
-        if not self._kind.async_impl:
+        kind = await self._kind()
+        if not kind.async_impl:
             return await self.filesystem()
         if self._writer is None:
             fixed = {"skip_instance_cache": True, "use_listings_cache": False}
-            self._writer = await self._thread(lambda: self._kind(**{**fixed, **self._options}), self._protocol)
+            self._writer = await self._thread(lambda: kind(**{**fixed, **self._options}), self._protocol)
         return self._writer
 
     async def _call(self, name: str, path: str, *args: Any, **named: Any) -> Any:
-        """A method of the filesystem, by the name of its blocking form."""
+        """A method of the filesystem, by the name of its blocking form, for a path as it was asked for."""
         fs = await self.filesystem()
-        if not self._kind.async_impl:
-            return await self._thread(lambda: getattr(fs, name)(path, *args, **named), path)
+        bare = self._bare(path)
+        if not self._class.async_impl:
+            return await self._thread(lambda: getattr(fs, name)(bare, *args, **named), path)
         with translated(path):
             async with asyncio.timeout(CALL_SECONDS):
-                return await getattr(fs, f"_{name}")(path, *args, **named)
+                return await getattr(fs, f"_{name}")(bare, *args, **named)
 
     async def _thread(self, work: Callable[[], T], what: str) -> T:
         async with self._turns:
@@ -192,8 +204,8 @@ class FsspecStore:
                 return await _within(loop.run_in_executor(self._pool, work))
 
     def _bare(self, path: str) -> str:
-        """A path as the filesystem itself spells it."""
-        return str(self._kind._strip_protocol(path))  # noqa: SLF001 - fsspec's own word for it
+        """A path as the filesystem itself spells it; only once the filesystem is there."""
+        return str(self._class._strip_protocol(path))  # noqa: SLF001 - fsspec's own word for it
 
     def _info(self, raw: Mapping[str, Any], shown: str) -> FileInfo:
         if raw.get("type") == "directory":

@@ -39,6 +39,8 @@ class S3Store(FsspecStore):
         super().__init__("s3", {**options, "config_kwargs": config}, pool)
 
     async def _open(self) -> Any:
+        if "session" not in self._options and "profile" not in self._options:
+            self._options["session"] = await self._thread(_session, "s3")
         fs = await super()._open()
         fs.retries = 1
         return fs
@@ -240,6 +242,21 @@ class _Upload:
         if self._id:
             with contextlib.suppress(Exception):
                 await self._store.ask("abort_multipart_upload", self._place, Key=self._place.key, UploadId=self._id)
+
+
+def _session() -> Any:
+    """A session of boto that has read its descriptions of S3: a second's work, not to be done on the loop."""
+    from aiobotocore.session import AioSession
+
+    session = AioSession()
+    loader = session.get_component("data_loader")
+    for part in ("service-2", "endpoint-rule-set-1"):
+        with contextlib.suppress(Exception):
+            loader.load_service_model("s3", part)
+    for data in ("endpoints", "partitions", "sdk-default-configuration"):
+        with contextlib.suppress(Exception):
+            loader.load_data(data)
+    return session
 
 
 def _entry(place: Place, item: Mapping[str, Any]) -> FileInfo:
