@@ -47,6 +47,8 @@ def cache(place: str | None) -> None:
 
     Without --cache (or VCNB_CACHE) the jobs are those of the cluster; --submit --wait runs one to its end, else it goes on
     when something connects to the cluster.
+
+    Exit codes are Alluxio's: 0 done, 254 progress of a job that is not known, 255 refused or no answer; 2 for a wrong option.
     """
 
 
@@ -123,7 +125,9 @@ _operations = _options(
     click.option("--escape", is_flag=True, help="the path really holds * or ?"),
     click.option("--wait", is_flag=True, help="with --submit: until the job has ended, with its progress"),
     click.option("--timeout", type=float, metavar="S", help="with --wait: stop waiting after so many seconds"),
-    click.option("--strict", is_flag=True, help="exit codes that tell more (see above)"),
+    click.option(
+        "--strict", is_flag=True, help="other exit codes: 3 exists already, 4 not known, 5 FAILED, 6 STOPPED, 1 refused"
+    ),
     click.option(
         "--storage-option", "storage", multiple=True, metavar="K=V", help="an option of fsspec for the source"
     ),
@@ -262,8 +266,7 @@ def _wait(job: Any, given: Mapping[str, Any]) -> int:
     state = job.state
     if state == "SUCCEEDED":
         return 0
-    for file in job.failures(limit=20):
-        click.echo(f"  {file.path}: {file.reason} {file.message}", err=True)
+    click.echo(job.why(), err=True)
     return STRICT.get(state, 1) if given["strict"] else 1
 
 

@@ -1,0 +1,85 @@
+"""``vcnb cache ... --wait`` in a terminal, on real files: what is printed and how it exits."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import vcnb
+from integration.cache_client.dataset import make
+from vcnb.cli.main import main
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(90)]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.delenv("VCNB_CACHE", raising=False)
+    return lambda *words: CliRunner().invoke(main, ["--cluster", f"embedded://t?dir={tmp_path / 'c'}", "cache", *words])
+
+
+@pytest.fixture
+def data(tmp_path):
+    return str(make(tmp_path / "data", files=5, size=3000))
+
+
+def test_a_load_is_waited_for(run, data):
+    waited = run("load", "--path", data, "--submit", "--wait", "--verify", "--strict")
+    progress = run("load", "--path", data, "--progress")
+
+    assert waited.exit_code == 0
+    assert "SUCCEEDED  5 of 5 files" in waited.stdout
+    assert "\tInodes Scanned: 5\n\tInodes Processed: 5\n\tBytes Loaded: 14.65KB out of 14.65KB\n" in progress.output
+    assert run("coverage", data).output == "100.00%\n"
+
+
+def test_a_load_that_fails_says_why_and_exits_so(run, tmp_path):
+    plain = run("load", "--path", str(tmp_path / "nope"), "--submit", "--wait")
+    strict = run("load", "--path", str(tmp_path / "nope"), "--submit", "--wait", "--strict")
+
+    assert (plain.exit_code, strict.exit_code) == (1, 5)
+    assert "failed, NOT_FOUND" in plain.stderr
+    assert "Next: check the path" in plain.stderr
+
+
+def test_failed_files_are_listed(run, data, tmp_path):
+    (tmp_path / "index").write_text(f"{data}/f001\n{data}/lost\n")
+
+    run("load", "--index-file", str(tmp_path / "index"), "--submit", "--wait")
+    text = run("load", "--index-file", str(tmp_path / "index"), "--progress", "--file-status", "FAILURE")
+    as_json = run(
+        "load", "--index-file", str(tmp_path / "index"), "--progress", "--file-status", "FAILURE", "--format", "JSON"
+    )
+
+    assert f"\tfile://{data}/lost: Reason: NOT_FOUND, message: " in text.output
+    assert [row["path"] for row in json.loads(as_json.output)] == [f"file://{data}/lost"]
+
+
+def test_free_copy_and_move(run, data, tmp_path):
+    target, other = str(tmp_path / "copy"), str(tmp_path / "other")
+
+    for words in (
+        ("load", "--path", data),
+        ("free", "--path", data),
+        ("copy", "--src", data, "--dst", target, "--check-content"),
+        ("move", "--src", target, "--dst", other),
+    ):
+        assert run(*words, "--submit", "--wait").exit_code == 0
+    free = run("free", "--path", data, "--progress")
+    move = run("move", "--src", target, "--dst", other, "--progress")
+
+    assert "\tFree Info :\ttotalFile:5 totalByte:14.65KB\n" in free.output
+    assert "\tFree Files Succeeded: 5\n" in free.output
+    assert f"moving path 'file://{target}' to 'file://{other}':" in move.output
+    assert len(list((tmp_path / "other").iterdir())) == 5
+    assert [row["State"] for row in json.loads(run("list", "--format", "JSON").output)] == ["SUCCEEDED"] * 4
+
+
+def test_what_was_submitted_in_a_terminal_runs_when_the_cluster_is_connected(run, data, tmp_path):
+    submitted = run("load", "--path", data, "--submit")
+
+    with vcnb.connect(f"embedded://t?dir={tmp_path / 'c'}") as cluster:
+        done = cluster.cache.job("load", data).wait(timeout=60)
+
+    assert submitted.exit_code == 0
+    assert done.progress().loaded_files == 5
