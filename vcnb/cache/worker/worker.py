@@ -27,6 +27,7 @@ from vcnb.cache.protocol import (
     UnitResult,
     WorkerLost,
     WorkerStatus,
+    file_id,
 )
 from vcnb.cache.worker.copying import Copier
 from vcnb.cache.worker.failures import result_of
@@ -96,8 +97,8 @@ class LocalWorker:
         except asyncio.CancelledError:
             if self._stopped:
                 raise WorkerLost(f"worker {self._name} has stopped") from None
-            if task.epoch <= self._over.get(task.job, -1):
-                raise StaleEpoch(f"epoch {task.epoch} of job {task.job} was cancelled") from None
+            if self._is_over(task):
+                raise StaleEpoch(f"epoch {task.epoch} of job {task.job} was ended") from None
             raise
         finally:
             running = self._running[task.job]
@@ -106,13 +107,17 @@ class LocalWorker:
                 del self._running[task.job]
 
     def _fence(self, task: Task) -> None:
-        newest = self._epochs.get(task.job, 0)
-        if task.epoch < newest or task.epoch <= self._over.get(task.job, -1):
+        if self._is_over(task):
+            newest = self._epochs.get(task.job, task.epoch)
             raise StaleEpoch(f"epoch {task.epoch} of job {task.job} is over, epoch {newest} was seen here")
         _remember(self._epochs, task.job, task.epoch)
         for epoch, work in self._running.get(task.job, ()):
             if epoch < task.epoch:
                 work.cancel()
+
+    def _is_over(self, task: Task) -> bool:
+        """Whether a newer epoch of its job was seen, or the job was cancelled up to this one."""
+        return task.epoch < self._epochs.get(task.job, 0) or task.epoch <= self._over.get(task.job, -1)
 
     async def _do(self, task: Task) -> TaskResult:
         if task.type == JobType.FREE:
@@ -229,6 +234,14 @@ class LocalWorker:
         self._check_open()
         version = self.pages.version(path)
         return FileInfo(path, version) if version is not None else None
+
+    async def file_of(self, id: str) -> FileInfo | None:
+        """A cached file by its id (``protocol.file_id``); every file is looked at for it."""
+        self._check_open()
+        version = self.pages.version
+        path = await self.pages.run(lambda: next((path for path in self.pages.paths() if file_id(path) == id), ""))
+        held = version(path) if path else None
+        return FileInfo(path, held) if held is not None else None
 
     # -- inside
 
