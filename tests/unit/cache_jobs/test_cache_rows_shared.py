@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from unit.cache_jobs.cache_fakes import ROOT, Stage, play
 from vcnb.cache.coordinator.coordinator import Coordinator
 from vcnb.cache.jobs.record import JobState
-from vcnb.cache.protocol import JobType
+from vcnb.cache.protocol import JobType, WorkerLost
 from vcnb.cache.remote.stale import StaleCare
 from vcnb.clock import Timer, VirtualClock
 
@@ -85,3 +86,22 @@ def test_row_78_what_was_freed_while_a_worker_was_away_goes_when_it_is_back() ->
         await story(stage)
 
     play(Stage(shared=True), with_coordinator)
+
+
+def test_a_quota_holds_although_a_worker_is_lost_while_it_is_looked_at() -> None:
+    """The worker is registered, and does not answer: neither does the job fail for that, nor is the quota forgotten."""
+
+    async def story(stage: Stage) -> None:
+        gone = stage.workers[0]
+
+        async def lost(*_: object) -> NoReturn:
+            raise WorkerLost(f"{gone.name} does not answer")
+
+        for name in ("status", "usage", "check"):
+            setattr(gone, name, lost)
+        await stage.coordinator()
+        ended = await stage.ended((await stage.submit()).uuid)
+        assert (ended.state, ended.reason) == (JobState.FAILED, "QUOTA_EXCEEDED")
+        assert await stage.numbers(ended.uuid) == (10, 5, 0, 5)
+
+    play(Stage(quotas={ROOT: 15 << 20}), story)

@@ -6,18 +6,22 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from unit.cache_jobs.cache_fakes import FakeSource
 from unit.cache_remote.remote_worker import SECRET, PagesWorker
+from vcnb.cache.pages import PageStore
 from vcnb.cache.protocol import PAGE_SIZE, FileInfo, Version, file_id
 from vcnb.cache.remote.alluxio import add_alluxio_routes, file_object
 from vcnb.cache.remote.secret import Token
 from vcnb.cache.remote.server import WorkerServer
 from vcnb.cache.remote.serving import Listen, Serving
+from vcnb.cache.worker import LocalWorker
 from vcnb.clock import RealClock
 from vcnb.loop import EngineLoop
 
@@ -135,6 +139,31 @@ def test_a_page_by_id() -> None:
         await site.get(f"{place}/x", 400, ufsFullPath=ODD)
         await site.get(f"/v1/file/{'0' * 64}/page/0", 400, ufsFullPath=ODD)
         await site.get(f"/v1/file/{'0' * 64}/page/0", 404)
+
+    play(story)
+
+
+def test_a_cached_page_by_id_alone(tmp_path: Path) -> None:
+    """As Alluxio has it: the id is enough for what is cached, also of a worker with real pages."""
+
+    async def story(site: Site) -> None:
+        clock = RealClock()
+        pages = await PageStore.open(tmp_path / "pages", 64 << 20, clock)
+        worker = LocalWorker("w", pages, site.source, clock)
+        app = web.Application()
+        add_alluxio_routes(app, worker, site.source, token=Token(SECRET))
+        serving = Serving(app, Listen(":0"))
+        site.url = f"http://127.0.0.1:{await serving.start()}"
+        try:
+            file = FileInfo(ODD, Version(PAGE_SIZE + 3, "e"))
+            await worker.keep(file, 1, b"xyz")
+            for _ in range(2):
+                assert await site.get(f"/v1/file/{file_id(ODD)}/page/1", offset=1) == b"yz"
+            await site.get(f"/v1/file/{file_id(ODD)}/page/0", 404)
+            await site.get(f"/v1/file/{'0' * 64}/page/0", 404)
+        finally:
+            await serving.stop()
+            await worker.stop()
 
     play(story)
 

@@ -55,7 +55,11 @@ class Room:
     async def _held(self, files: Sequence[FileInfo]) -> list[int]:
         held = [0] * len(files)
         for worker in self._workers:
-            for number, answer in enumerate(await worker.check(files)):
+            try:
+                answers = await worker.check(files)
+            except WorkerLost:
+                continue
+            for number, answer in enumerate(answers):
                 held[number] += answer.cached
         return held
 
@@ -64,20 +68,28 @@ async def look_at_room(run: JobRun, world: Surroundings) -> Room:
     """Ask the workers; what does not answer is not counted."""
     if run.record.type != JobType.LOAD:
         return Room()
-    workers = list(world.membership.live().values())
+    workers: list[Worker] = []
     capacity = 0
-    try:
-        for worker in workers:
+    for worker in world.membership.live().values():
+        try:
             status = await worker.status()
-            capacity += status.capacity - status.pinned
-        if run.record.options.metadata_only:
-            return Room(capacity)
-        quota: tuple[int, int] | None = None
-        for prefix, allowed in world.config.quotas.items():
-            if run.record.path == prefix or run.record.path.startswith(prefix.rstrip("/") + "/"):
-                used = sum([await worker.usage(prefix) for worker in workers])
-                if quota is None or allowed - used < quota[1]:
-                    quota = (allowed, max(0, allowed - used))
-    except WorkerLost:
-        return Room()
+        except WorkerLost:
+            continue
+        workers.append(worker)
+        capacity += status.capacity - status.pinned
+    if run.record.options.metadata_only:
+        return Room(capacity)
+    quota: tuple[int, int] | None = None
+    for prefix, allowed in world.config.quotas.items():
+        if run.record.path == prefix or run.record.path.startswith(prefix.rstrip("/") + "/"):
+            used = sum([await _usage(worker, prefix) for worker in workers])
+            if quota is None or allowed - used < quota[1]:
+                quota = (allowed, max(0, allowed - used))
     return Room(capacity, quota, workers, run.plan.replicas)
+
+
+async def _usage(worker: Worker, prefix: str) -> int:
+    try:
+        return await worker.usage(prefix)
+    except WorkerLost:
+        return 0

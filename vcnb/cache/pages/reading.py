@@ -65,6 +65,11 @@ class Reading:
                 found.append(CachedFile(path, held.version, held.cached, held.pinned))
         return CachedFiles(tuple(found), done=True)
 
+    def paths(self) -> list[str]:
+        """Every file of which something is here, in no order."""
+        with self._lock:
+            return list(self._catalogue.files)
+
     def usage(self, prefix: str) -> int:
         """Bytes that are cached of a path and what lies under it."""
         with self._lock:

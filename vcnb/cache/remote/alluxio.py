@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["add_alluxio_routes", "file_object"]
 
+_REMEMBERED: Final = 10_000
+"""Ids whose paths are remembered."""
+
 _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
     (FileNotFoundError, 404),
     (NotADirectoryError, 404),
@@ -118,6 +121,7 @@ class _Routes:
         self._worker = worker
         self._sources = sources
         self._token = token
+        self._paths: dict[str, str] = {}
 
     async def _allow(self, request: web.Request, path: str) -> None:
         """Without the token only what is cached may be read."""
@@ -250,10 +254,17 @@ class _Routes:
         return file
 
     async def _cached(self, id: str) -> FileInfo:
-        by_id: Callable[[str], Any] | None = getattr(self._worker, "file_of", None)
-        file: FileInfo | None = await by_id(id) if by_id is not None else None
+        """A cached file by its id alone; the path of an id is remembered, for finding it is slow."""
+        path = self._paths.get(id, "")
+        file = await self._worker.cached_version(path) if path else None
+        if file is None:
+            by_id: Callable[[str], Any] | None = getattr(self._worker, "file_of", None)
+            file = await by_id(id) if by_id is not None else None
         if file is None:
             raise _Refused(404, f"no file of the id {id} is cached; ufsFullPath names one that is to be fetched")
+        if len(self._paths) >= _REMEMBERED:
+            self._paths.clear()
+        self._paths[id] = file.path
         return file
 
 
