@@ -88,7 +88,7 @@ def test_the_whole_definition_only_adds_fields(kind):
 
 
 ADDED = {
-    "Job": {"status.history", "status.lastSeen"},
+    "Job": {"status.history", "status.lastSeen", "status.executedCommands"},
     "JobFlow": {
         *(
             f"spec.{name}"

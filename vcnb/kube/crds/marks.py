@@ -76,7 +76,7 @@ default may stand for the template's own value, and ``${{ expression }}`` may ta
 before it is sent; Volcano's definitions take whole values only, and fill in ``queue`` and ``maxRetry``."""
 
 EXTENSIONS: Final[dict[str, frozenset[str]]] = {
-    "JobStatus": frozenset({"history", "lastSeen"}),
+    "JobStatus": frozenset({"history", "lastSeen", "executedCommands"}),
     "FlowState": frozenset({"reason", "message"}),
     "JobFlowStatus": frozenset(
         {"nodes", "history", "startTime", "deadlineFrom", "suspendedAt", "suspendedSeconds", "handledRequests"}

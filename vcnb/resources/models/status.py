@@ -48,7 +48,7 @@ class TaskState(Model):
 
 
 class JobStatus(Model):
-    """Status of a Job. ``history`` and ``lastSeen`` are vcnb's."""
+    """Status of a Job. From ``history`` on the fields are vcnb's."""
 
     state: JobState | None = None
     min_available: NonNegative | None = None
@@ -66,6 +66,7 @@ class JobStatus(Model):
     controlled_resources: dict[str, str] | None = None
     history: list[Any] | None = None
     last_seen: dict[str, Any] | None = None
+    executed_commands: list[str] | None = None
 
 
 class ObjectReference(Model):
