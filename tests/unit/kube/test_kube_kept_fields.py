@@ -75,6 +75,7 @@ def test_what_a_flow_that_decides_writes_is_kept() -> None:
         scene.wait(5)
         assert lost(scene.store) == set()
         scene.patch(JOBFLOW, FLOW, {"spec": {"suspend": False}})
+        scene.wait(60)
         scene.fail("a-r1")
         scene.patch(JOBFLOW, FLOW, {"metadata": {"annotations": {RETRY: "1"}}})
         assert lost(scene.store) == set()
