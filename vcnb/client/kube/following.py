@@ -14,7 +14,7 @@ from typing import Final
 
 import aiohttp
 
-from vcnb.client.kube import logs
+from vcnb.client.kube import containers
 from vcnb.clock import Clock, RealClock
 from vcnb.errors import ApiError, InvalidObject, NotFound, ServerTimeout, TooManyRequests, Unreachable, VcnbError
 from vcnb.resources import kinds
@@ -146,10 +146,10 @@ class Follower:
         for pod in self._pods.list(self._job["metadata"]["namespace"]):
             if not self._selects(pod):
                 continue
-            container = self._container or logs.first_container(pod)
-            if not logs.started(pod, container):
+            container = self._container or containers.first_container(pod)
+            if not containers.started(pod, container):
                 continue
-            run = (pod["metadata"]["uid"], int(logs.container_status(pod, container).get("restartCount") or 0))
+            run = (pod["metadata"]["uid"], int(containers.container_status(pod, container).get("restartCount") or 0))
             if run not in self._streams:
                 task = asyncio.get_running_loop().create_task(self._follow(pod, container, run[1]))
                 task.add_done_callback(lambda _: self._wake.set())
@@ -171,12 +171,12 @@ class Follower:
             except NotFound:
                 return
             except InvalidObject as error:
-                if logs.waits(error):
+                if containers.waits(error):
                     return
                 self._fail(error)
                 return
             except VcnbError as error:
-                self._fail(logs.log_error(pod, error) if isinstance(error, ApiError) else error)
+                self._fail(containers.log_error(pod, error) if isinstance(error, ApiError) else error)
                 return
             await self._clock.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
 
@@ -192,7 +192,7 @@ class Follower:
         elif self._tail is not None:
             query["tailLines"] = str(self._tail)
         resume.again()
-        call = logs.pod_log_call(pod)
+        call = containers.pod_log_call(pod)
         answer = await self._store.connection.stream(call, call.object_path, query=query)
         rest = b""
         try:
@@ -219,5 +219,5 @@ class Follower:
         now = await self._store.get(kinds.POD, meta["name"], meta["namespace"])
         if now["metadata"]["uid"] != meta["uid"]:
             return True
-        status = logs.container_status(now, container)
+        status = containers.container_status(now, container)
         return int(status.get("restartCount") or 0) > restarts or not (status.get("state") or {}).get("running")

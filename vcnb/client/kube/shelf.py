@@ -106,16 +106,19 @@ class ShelfStore:
         if kind != JOBFLOW:
             return await self._store.list(kind, namespace, label_selector=label_selector, field_selector=field_selector)
         kept = await self._kept(namespace, label_selector, field_selector)
-        if self._only:
+        if self._only and kept is not None:
             return kept
         theirs = await self._store.list(kind, namespace, label_selector=label_selector, field_selector=field_selector)
+        if kept is None:
+            return theirs
         both = sorted(
             [*theirs.items, *kept.items], key=lambda obj: (obj["metadata"]["namespace"], obj["metadata"]["name"])
         )
-        versions = [int(each.resource_version) for each in (theirs, kept) if each.resource_version != "0"]
-        return ObjectList(both, str(min(versions)))
+        # An older version only means that some changes are told that are known already.
+        return ObjectList(both, str(min(int(theirs.resource_version), int(kept.resource_version))))
 
-    async def _kept(self, namespace: str | None, label_selector: str, field_selector: str = "") -> ObjectList:
+    async def _kept(self, namespace: str | None, label_selector: str, field_selector: str = "") -> ObjectList | None:
+        """The flows in ConfigMaps; None where these may not be seen."""
         selector = ",".join(filter(None, (f"{LABEL}={JOBFLOW.kind}", label_selector)))
         fields = field_selector.replace("metadata.name=", f"metadata.name={PREFIX}")
         try:
@@ -123,7 +126,7 @@ class ShelfStore:
         except (Forbidden, MissingKind):
             if self._only:
                 raise
-            return ObjectList((), "0")
+            return None
         return ObjectList([taken_down(obj) for obj in found.items], found.resource_version)
 
     async def watch(
