@@ -79,7 +79,7 @@ def test_what_was_submitted_in_a_terminal_runs_when_the_cluster_is_connected(run
     submitted = run("load", "--path", data, "--submit")
 
     with vcnb.connect(f"embedded://t?dir={tmp_path / 'c'}") as cluster:
-        done = cluster.cache.job("load", data).wait(timeout=60)
+        loaded = cluster.cache.job("load", data).wait(timeout=60).progress().loaded_files
 
     assert submitted.exit_code == 0
-    assert done.progress().loaded_files == 5
+    assert loaded == 5
