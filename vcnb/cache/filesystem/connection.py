@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import contextlib
 import logging
 import os
 import weakref
@@ -20,6 +22,7 @@ T = TypeVar("T")
 Work = Callable[[CacheReader], Coroutine[Any, Any, T]]
 
 _ELSEWHERE: Final = "elsewhere"
+_LAST_SECONDS: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
@@ -33,7 +36,27 @@ class _Way:
     def __init__(self, link: Link) -> None:
         self.link = link
         self.reader: CacheReader | None = None
-        self.end: Callable[[], object] | None = None
+
+    async def finish(self) -> None:
+        """Let what was read be kept, for a while, and close the link."""
+        try:
+            if self.reader is not None:
+                async with asyncio.timeout(_LAST_SECONDS / 2):
+                    await self.reader.settle()
+        except TimeoutError:
+            pass
+        finally:
+            await self.link.close()
+
+    def end(self, *, wait: bool) -> None:
+        """Finish a link that is no cluster's, whose loop goes on by itself."""
+        link = self.link
+        if isinstance(link, ClusterLink) or link.closed or not link.loop.is_running():
+            return
+        done = asyncio.run_coroutine_threadsafe(self.finish(), link.loop)
+        if wait and not _runs_on(link.loop):
+            with contextlib.suppress(Exception):
+                done.result(_LAST_SECONDS)
 
 
 class Connection:
@@ -111,8 +134,13 @@ class Connection:
     def close(self) -> None:
         """End what this connection alone holds; it may be used again."""
         way, self._way = self._way, None
-        if way is not None and way.end is not None:
-            way.end()
+        if way is not None and self._process == os.getpid():
+            way.end(wait=True)
+
+    def __del__(self) -> None:
+        way = self._way
+        if way is not None and self._process == os.getpid():
+            way.end(wait=False)
 
     def coordinates(self) -> dict[str, Any]:
         """By what a copy finds the cache: arguments of the constructor that can be pickled."""
@@ -163,11 +191,22 @@ class Connection:
     def _take(self, link: Link) -> _Way:
         way = self._way = _Way(link)
         if not isinstance(link, ClusterLink):
-            way.end = weakref.finalize(self, _end, link)
+            _open.add(self)
         return way
 
 
-def _end(link: Link) -> None:
-    """Close what a filesystem without a cluster held, when it is no longer used."""
-    if not link.closed and link.loop.is_running():
-        asyncio.run_coroutine_threadsafe(link.close(), link.loop)
+def _runs_on(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
+_open: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """At the end of a process: what it read through is kept, and no connection is dropped in the middle."""
+    for connection in list(_open):
+        connection.close()

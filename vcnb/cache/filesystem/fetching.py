@@ -130,6 +130,10 @@ class Fetches:
         if not await keep(file, key.page, data):
             self._numbers.add("not_kept")
 
+    async def settle(self) -> None:
+        """Return when everything that is on its way now has come and is kept."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     async def close(self) -> None:
         """End every fetch; who waits for a page is cancelled."""
         tasks = list(self._tasks)

@@ -381,6 +381,10 @@ class CacheReader:
             if hasattr(worker, "page"):
                 yield name, cast("PageReader", worker)
 
+    async def settle(self) -> None:
+        """Return when what is being fetched now has come and is kept."""
+        await self._shared.fetches.settle()
+
     async def close(self) -> None:
         """End the fetches of this cache."""
         await self._shared.fetches.close()
