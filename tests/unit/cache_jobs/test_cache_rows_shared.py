@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import NoReturn
 
+import pytest
+
 from unit.cache_jobs.cache_fakes import ROOT, Stage, play
 from vcnb.cache.coordinator.coordinator import Coordinator
+from vcnb.cache.errors import StoreUnavailable
 from vcnb.cache.jobs.record import JobState
 from vcnb.cache.protocol import JobType, WorkerLost
 from vcnb.cache.remote.stale import StaleCare
+from vcnb.cache.stores.jobs import JobStore
+from vcnb.cache.stores.kv import Entry
+from vcnb.cache.stores.memory import MemoryKv
 from vcnb.clock import Timer, VirtualClock
 
 
@@ -105,3 +112,26 @@ def test_a_quota_holds_although_a_worker_is_lost_while_it_is_looked_at() -> None
         assert await stage.numbers(ended.uuid) == (10, 5, 0, 5)
 
     play(Stage(quotas={ROOT: 15 << 20}), story)
+
+
+def test_a_store_that_is_away_is_told_twice_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    class Away(MemoryKv):
+        away = False
+
+        async def scan(self, prefix: str, *, after: str = "", limit: int = 1000) -> list[Entry]:
+            if self.away:
+                raise StoreUnavailable("UNAVAILABLE: etcd sleeps")
+            return await super().scan(prefix, after=after, limit=limit)
+
+    clock = VirtualClock()
+    kv = Away(clock, shared=True)
+
+    async def story(stage: Stage) -> None:
+        await stage.coordinator()
+        await stage.advance(5)
+        kv.away = True
+        await stage.advance(58)
+
+    with caplog.at_level(logging.WARNING):
+        play(Stage(clock=clock, store=JobStore(kv)), story)
+    assert [record.getMessage() for record in caplog.records] == ["coordinator A: UNAVAILABLE: etcd sleeps"] * 2

@@ -37,6 +37,9 @@ __all__ = ["Coordinator"]
 PERSIST: Final = 1.0
 """Seconds between two writes of a job's progress."""
 
+COMPLAINTS: Final = 30.0
+"""Seconds between two warnings that the job store is away."""
+
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
@@ -78,6 +81,7 @@ class Coordinator:
         )
         self._lease = 0
         self._renewed = 0.0
+        self._complained = 0.0
         self._wake = asyncio.Event()
         self._busy = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -205,9 +209,16 @@ class Coordinator:
         try:
             await work()
         except StoreUnavailable as error:
-            _log.warning("coordinator %s: %s", self.name, error)
+            self._complain(error)
         except Exception:  # noqa: BLE001 a loop that ends would leave every job hanging
             _log.exception("coordinator %s: a pass of a loop failed", self.name)
+
+    def _complain(self, error: StoreUnavailable) -> None:
+        """Say that the store is away: every loop finds that out every second, and it is said twice a minute."""
+        now = self._clock.time()
+        said = now - self._complained < COMPLAINTS
+        self._complained = self._complained if said else now
+        _log.log(logging.DEBUG if said else logging.WARNING, "coordinator %s: %s", self.name, error)
 
     # Claiming
 
@@ -369,7 +380,7 @@ class Coordinator:
             try:
                 return await work()
             except StoreUnavailable as error:
-                _log.warning("coordinator %s: %s", self.name, error)
+                self._complain(error)
             await self._clock.sleep(self.config.poll_interval)
 
     async def _lost(self, run: JobRun) -> None:
