@@ -22,7 +22,7 @@ from vcnb.client.functions.handles import job_handle
 from vcnb.client.handles import Handle, PodHandle, QueueHandle
 from vcnb.client.job import JobHandle
 from vcnb.client.url import Target
-from vcnb.errors import AlreadyExists, Forbidden, Problem, VcnbError
+from vcnb.errors import AlreadyExists, Conflict, Forbidden, Problem, VcnbError
 from vcnb.resources import kinds
 from vcnb.resources.kinds import Kind, find_kind, kind_of
 from vcnb.store.protocol import Obj, ObjectStore
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from vcnb.testing.simulator import Simulator
 
 __all__ = ["Cluster"]
+
+ATTEMPTS = 8
+"""How often a change is made anew when somebody else was faster."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -126,11 +129,23 @@ class Cluster:
                 written = {**document.object, "metadata": {**document.object["metadata"], **_place(item.object)}}
                 stored = await self._store.create(with_last_applied(item.object, written))
             else:
-                stored = await self._store.update(item.object)
+                stored = await self._replace(document, item, namespace)
             handles.append(self._handle(stored, item.warnings))
             if item.old is None:
                 self._attention.submitted(handles[-1])
         return handles
+
+    async def _replace(self, document: Document, item: Checked, namespace: str | None) -> Obj:
+        """Store a change of an object. When somebody else was faster it is made again, unless a version was asked for."""
+        asked = "resourceVersion" in document.object["metadata"]
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._store.update(item.object)
+            except Conflict:
+                if asked:
+                    raise
+            (item,) = await self._check([document], namespace, replace=True)
+        return await self._store.update(item.object)
 
     async def _validate(self, source: Source, namespace: str | None = None) -> list[Problem]:
         """Admission only: nothing is stored. Returns warnings; raises InvalidObject with ``.errors``.

@@ -29,7 +29,7 @@ from vcnb.client.logs import check_logs
 from vcnb.client.records import COUNTERS, JobState, PhaseRecord, phase_history
 from vcnb.client.situation import gather
 from vcnb.client.story import Story, steps_of
-from vcnb.errors import InvalidState, JobFailed, NotFound, VcnbError, WaitTimeout
+from vcnb.errors import Conflict, InvalidState, JobFailed, NotFound, VcnbError, WaitTimeout
 from vcnb.resources import kinds
 from vcnb.resources.phases import JobPhase
 from vcnb.scene.snapshot import JobSnapshot, pod_order
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["ENDED", "FINISHED", "JobHandle", "phase_of", "pods_of"]
 
 T = TypeVar("T")
+
+ATTEMPTS = 8
+"""How often a change is made anew when somebody else was faster."""
 
 
 class JobHandle(Handle):
@@ -259,11 +262,18 @@ class JobHandle(Handle):
         """
         from vcnb.client.scaling import scaled
 
-        job = await self._refresh()
-        if phase_of(job) in FINISHED:
-            raise InvalidState(f"job {self.name!r} is {phase_of(job)}: a finished job is not scaled")
-        new, warnings = scaled(job, replicas, min_available)
-        self._seen = await self._cluster._store.update(new)  # noqa: SLF001
+        for attempt in range(ATTEMPTS):
+            job = await self._refresh()
+            if phase_of(job) in FINISHED:
+                raise InvalidState(f"job {self.name!r} is {phase_of(job)}: a finished job is not scaled")
+            new, warnings = scaled(job, replicas, min_available)
+            try:
+                self._seen = await self._cluster._store.update(new)  # noqa: SLF001
+            except Conflict:  # its status has changed meanwhile
+                if attempt == ATTEMPTS - 1:
+                    raise
+                continue
+            break
         self.warnings = tuple(warnings)
         return self
 
