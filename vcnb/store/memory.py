@@ -24,6 +24,7 @@ from vcnb.resources.kinds import KINDS, POD, Kind, UnknownKind, kind_of
 from vcnb.store.changes import changed_fields, check_preconditions, ref, versioned, with_status
 from vcnb.store.history import History, HistoryWatch
 from vcnb.store.metadata import (
+    DELETION_MARKS,
     INITIAL_STATUS,
     check_deletion_mark,
     check_metadata,
@@ -37,6 +38,7 @@ from vcnb.store.metadata import (
     marked_deleted,
     new_uid,
     refuse,
+    without_empty,
 )
 from vcnb.store.patch import json_patch, merge_patch
 from vcnb.store.protocol import Obj, ObjectList, PatchType, Propagation, WatchEvent, WatchType
@@ -240,7 +242,9 @@ class MemoryStore:
         unchanged = shared(marked, metadata) is metadata
         if not is_gone(marked):
             return old if unchanged else self._write(shelf, "MODIFIED", {**old, "metadata": marked}, old)
-        return self._remove(shelf, {**old, "metadata": marked}, old, announced=kind is POD and not unchanged)
+        # What goes at once goes as it was: only a Pod is seen terminating first, or in a greater hurry.
+        announced = kind is POD and any(marked.get(field) != metadata.get(field) for field in DELETION_MARKS)
+        return self._remove(shelf, {**old, "metadata": marked} if announced else old, old, announced=announced)
 
     async def close(self) -> None:
         if self._closed:
@@ -330,7 +334,7 @@ class MemoryStore:
             metadata.pop("namespace", None)
         metadata["uid"] = new_uid(self._rng)
         metadata["creationTimestamp"] = self._now()
-        return metadata
+        return without_empty(metadata)
 
     def _free_name(self, shelf: _Shelf, namespace: str, prefix: str) -> str:
         name = ""
@@ -358,7 +362,7 @@ class MemoryStore:
         kind = shelf.kind
         if subresource and not kind.status:
             raise NotFound(f"{kind} has no status subresource; write its status with the object itself")
-        new = self._settled(kind, old, new)
+        new = self._settled(kind, old, new, subresource)
         if subresource:
             new = with_status(old, new)
         else:
@@ -369,19 +373,25 @@ class MemoryStore:
         changed = changed_fields(new, old)
         if not changed:
             return old
+        # Where status is no subresource it is part of the wish.
+        wished = changed - ({"metadata", "status"} if kind.status else {"metadata"})
+        generation = old["metadata"].get("generation", 1) + bool(wished)
         if is_gone(new["metadata"]):
-            return self._remove(shelf, new, old, announced=False)
-        generation = old["metadata"].get("generation", 1)
-        return self._write(shelf, "MODIFIED", new, old, generation=generation + bool(changed - {"metadata", "status"}))
+            # The last finalizer is gone, so this version is never stored: a watch tells of the one before it.
+            last = self._remove(shelf, old, old, announced=False)
+            return versioned(new, int(last["metadata"]["resourceVersion"]), generation)
+        return self._write(shelf, "MODIFIED", new, old, generation=generation)
 
-    def _settled(self, kind: Kind, old: Obj, new: Obj) -> Obj:
-        """``new`` with its preconditions checked and the server's own fields as they were."""
+    def _settled(self, kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
+        """``new`` with its preconditions checked and the server's own fields as they were; of a status only the former."""
         was, metadata = old["metadata"], new.get("metadata")
         if metadata is was and new.get("kind") == old["kind"] and new.get("apiVersion") == old["apiVersion"]:
             return new
         if not isinstance(metadata, dict):
             raise InvalidObject([Problem("metadata", None, "must be an object")], f"{kind} {was['name']}")
         check_preconditions(kind, old, metadata.get("uid"), metadata.get("resourceVersion"))
+        if subresource:
+            return new
         refuse(kind, was["name"], check_deletion_mark(metadata, was))
         metadata = shared(keep_system_fields(metadata, was), was)
         if metadata is not was:

@@ -17,6 +17,7 @@ from vcnb.resources.kinds import NAMESPACE, PERSISTENTVOLUMECLAIM, POD, SERVICE,
 from vcnb.store.protocol import Obj, Propagation
 
 __all__ = [
+    "DELETION_MARKS",
     "FOREGROUND",
     "INITIAL_STATUS",
     "ORPHAN",
@@ -32,6 +33,7 @@ __all__ = [
     "marked_deleted",
     "new_uid",
     "refuse",
+    "without_empty",
 ]
 
 FOREGROUND = "foregroundDeletion"
@@ -39,6 +41,7 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 """The finalizer of an owner whose dependents are to be kept."""
 
+DELETION_MARKS = ("deletionTimestamp", "deletionGracePeriodSeconds")
 SYSTEM_FIELDS = (
     "name",
     "namespace",
@@ -168,7 +171,15 @@ def keep_system_fields(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[s
             kept[field] = old[field]
         else:
             kept.pop(field, None)
-    return kept
+    return without_empty(kept)
+
+
+def without_empty(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The draft without labels, annotations, finalizers and owners of which there are none: empty is absent, as in Go."""
+    for field in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if field in metadata and not metadata[field]:
+            del metadata[field]
+    return metadata
 
 
 def grace_period(kind: Kind, obj: Obj, asked: float | None) -> int | None:
@@ -197,6 +208,8 @@ def marked_deleted(metadata: Mapping[str, Any], now: float, grace: int | None, f
         marked.pop("finalizers", None)
     before = metadata.get("deletionGracePeriodSeconds")
     if "deletionTimestamp" not in metadata:
+        # A wish like any other: who acts on the object has to look again (k8s.io/apiserver, rest.BeforeDelete).
+        marked["generation"] = metadata.get("generation", 0) + 1
         marked["deletionTimestamp"] = rfc3339(now + (grace or 0))
         marked["deletionGracePeriodSeconds"] = grace or 0
     elif grace is not None and before is not None and grace < before:

@@ -55,6 +55,45 @@ async def a_finalizer_keeps_a_deleted_object(store: ObjectStore, namespace: str)
 
 
 @check
+async def a_deletion_is_a_change_of_the_wish(store: ObjectStore, namespace: str) -> None:
+    sent = job("a", namespace)
+    sent["metadata"]["finalizers"] = ["vcnb.io/keep"]
+    await store.create(sent)
+    marked = await store.delete(JOB, "a", namespace)
+    assert marked["metadata"]["generation"] == 2
+    again = await store.delete(JOB, "a", namespace)
+    assert again["metadata"]["generation"] == 2
+
+
+@check
+async def what_goes_at_once_goes_as_it_was(store: ObjectStore, namespace: str) -> None:
+    made = await store.create(job("a", namespace))
+    watch = await store.watch(JOB, namespace, resource_version=version(made))
+    await store.delete(JOB, "a", namespace)
+    (event,) = await events(watch, 1)
+    assert told([event]) == [("DELETED", "a")]
+    assert "deletionTimestamp" not in event.object["metadata"]
+    assert event.object["metadata"]["generation"] == 1
+    await watch.close()
+
+
+@check
+async def the_write_that_takes_the_last_finalizer_is_never_stored(store: ObjectStore, namespace: str) -> None:
+    sent = job("a", namespace, maxRetry=3)
+    sent["metadata"]["finalizers"] = ["vcnb.io/keep"]
+    await store.create(sent)
+    marked = await store.delete(JOB, "a", namespace)
+    watch = await store.watch(JOB, namespace, resource_version=version(marked))
+    after = await store.patch(JOB, "a", namespace, {"metadata": {"finalizers": None}, "spec": {"maxRetry": 4}})
+    assert (after["spec"]["maxRetry"], after["metadata"].get("finalizers")) == (4, None)
+    (event,) = await events(watch, 1)
+    assert told([event]) == [("DELETED", "a")]
+    assert event.object["spec"]["maxRetry"] == 3
+    assert event.object["metadata"]["finalizers"] == ["vcnb.io/keep"]
+    await watch.close()
+
+
+@check
 async def a_deletion_cannot_be_taken_back(store: ObjectStore, namespace: str) -> None:
     sent = config("a", namespace)
     sent["metadata"]["finalizers"] = ["vcnb.io/keep"]

@@ -229,6 +229,36 @@ async def generation_counts_changes_of_the_wish(store: ObjectStore, namespace: s
 
 
 @check
+async def status_is_part_of_the_wish_where_it_is_no_subresource(store: ObjectStore, namespace: str) -> None:
+    made = await store.create(podgroup("a", namespace, phase="Pending"))
+    after = await store.update({**made, "status": {"phase": "Inqueue"}})
+    assert (made["metadata"]["generation"], after["metadata"]["generation"]) == (1, 2)
+
+
+@check
+async def of_nothing_there_is_nothing(store: ObjectStore, namespace: str) -> None:
+    sent = config("a", namespace)
+    sent["metadata"] |= {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
+    made = await store.create(sent)
+    assert not {"labels", "annotations", "finalizers", "ownerReferences"} & set(made["metadata"])
+    patch = {"metadata": {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}}
+    assert version(await store.patch(CONFIGMAP, "a", namespace, patch)) == version(made)
+
+
+@check
+async def a_write_to_the_status_says_nothing_about_the_rest(store: ObjectStore, namespace: str) -> None:
+    sent = job("a", namespace)
+    sent["metadata"]["finalizers"] = ["vcnb.io/keep"]
+    made = await store.create(sent)
+    await store.delete(JOB, "a", namespace)
+    metadata = {**changed(made)["metadata"], "finalizers": ["vcnb.io/keep", "vcnb.io/more"], "labels": {"x": "y"}}
+    after = await store.update_status({**made, "metadata": metadata, "status": {"running": 1}})
+    assert after["status"]["running"] == 1
+    assert after["metadata"]["finalizers"] == ["vcnb.io/keep"]
+    assert "labels" not in after["metadata"]
+
+
+@check
 async def what_was_read_stays_as_it_was(store: ObjectStore, namespace: str) -> None:
     made = await store.create(config("a", namespace, x="1"))
     await store.update({**made, "data": {"x": "2"}})
