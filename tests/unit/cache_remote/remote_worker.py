@@ -80,6 +80,7 @@ def play(
     *,
     files: dict[str, int] | None = None,
     heartbeat: float = 0.1,
+    patience: float = 5.0,
     timeouts: Timeouts | None = None,
 ) -> None:
     """Run a story with a worker that is served and a client that has its token."""
@@ -87,7 +88,7 @@ def play(
     async def run() -> None:
         async with AsyncExitStack() as ends:
             worker = PagesWorker("W1", FakeSource(files), RealClock())
-            app = WorkerServer(worker, Token(SECRET), heartbeat=heartbeat).application()
+            app = WorkerServer(worker, Token(SECRET), heartbeat=heartbeat, patience=patience).application()
             serving = Serving(app, Listen(":0"))
             port = await serving.start()
             ends.push_async_callback(serving.stop)

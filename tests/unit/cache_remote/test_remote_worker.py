@@ -247,3 +247,17 @@ def test_a_port_that_answers_nothing_is_a_lost_worker() -> None:
                 await worker.status()
 
     play(story, timeouts=Timeouts(connect=2.0, silence=0.3))
+
+
+def test_a_page_that_is_long_on_its_way_is_not_there_and_the_worker_not_lost() -> None:
+    class Slow(PagesWorker):
+        async def page(self, file: FileInfo, index: int, offset: int = 0, length: int | None = None) -> bytes | None:
+            await asyncio.sleep(30)
+            return b"late"
+
+    async def story(pair: Pair) -> None:
+        pair.worker.__class__ = Slow
+        assert await pair.client.page(FileInfo("s3://b/x", Version(4)), 0) is None
+        assert pair.losses == 0
+
+    play(story, patience=0.2)

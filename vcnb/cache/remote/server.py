@@ -30,12 +30,24 @@ class PageWorker(Worker, PageReader, Protocol):
 
 
 class WorkerServer:
-    """The routes of one worker. ``heartbeat``: seconds between two signs of life of a task."""
+    """The routes of one worker.
 
-    def __init__(self, worker: PageWorker, token: Token | None, *, heartbeat: float = wire.HEARTBEAT) -> None:
+    ``heartbeat``: seconds between two signs of life of a task. ``patience``: seconds that a page may take that is on its
+    way into the cache; after them it is not there.
+    """
+
+    def __init__(
+        self,
+        worker: PageWorker,
+        token: Token | None,
+        *,
+        heartbeat: float = wire.HEARTBEAT,
+        patience: float = wire.SILENCE / 2,
+    ) -> None:
         self._worker = worker
         self._token = token
         self._heartbeat = heartbeat
+        self._patience = patience
         self._plain: dict[str, Callable[[Any], Awaitable[Any]]] = {
             "cancel": lambda asked: worker.cancel(asked.job, asked.epoch),
             "check": lambda asked: worker.check(asked.files),
@@ -99,7 +111,12 @@ class WorkerServer:
         from aiohttp import web
 
         asked: wire.AskPage = wire.decode(await request.read(), wire.AskPage)
-        data = await self._worker.page(asked.file, asked.index, asked.offset, asked.length)
+        try:
+            # A page that is just being loaded is waited for, but not until the caller takes the worker for lost.
+            async with asyncio.timeout(self._patience):
+                data = await self._worker.page(asked.file, asked.index, asked.offset, asked.length)
+        except TimeoutError:
+            data = None
         return web.Response(status=204) if data is None else web.Response(body=data)
 
     async def _keep(self, request: web.Request) -> web.StreamResponse:
