@@ -8,10 +8,43 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
+from vcnb.cache.paths import source_url
 from vcnb.cache.protocol import PARTITION_SIZE
 from vcnb.errors import InvalidObject, Problem
 
-__all__ = ["CacheConfig", "parse_duration", "parse_size"]
+__all__ = ["NO_EFFECT", "QUOTA", "CacheConfig", "parse_duration", "parse_size"]
+
+QUOTA: Final = "vcnb.quota."
+"""``vcnb.quota.<path>=<size>``: so much may be cached of a path and what lies under it. Alluxio keeps these elsewhere."""
+
+NO_EFFECT: Final[Mapping[str, tuple[str, str]]] = {
+    "alluxio.worker.page.store.page.size": ("1MB", "pages have 1 MiB"),
+    "alluxio.worker.page.store.overhead": ("0.1", "the index is small, and not taken off the capacity"),
+    "alluxio.master.scheduler.initial.wait.time": ("10min", "a coordinator begins as soon as it knows a worker"),
+    "alluxio.master.scheduler.restore.job.from.journal": ("true", "unfinished jobs always go on"),
+    "alluxio.master.worker.info.cache.refresh.time": ("10sec", "workers are watched"),
+    "alluxio.master.dora.load.job.failed.file.list.dir": (
+        "${work.dir}/job_results/load",
+        "failed files are kept with the job",
+    ),
+    "alluxio.worker.fast.data.load.enabled": ("false", "there is one way to load"),
+    "alluxio.worker.s3.redirect.enabled": ("true", "workers have no S3 API"),
+    "alluxio.dora.file.read.virtual.block.size": ("0MB", "a file is on one worker, and its replicas on others"),
+    "alluxio.dora.client.ufs.fallback.enabled": ("true", "a filesystem has fallback="),
+    "alluxio.user.worker.selection.policy.consistent.hash.provider.impl": (
+        "DEFAULT",
+        "the ring does not know capacities",
+    ),
+    "alluxio.user.consistent.hash.virtual.node.count.per.worker": (
+        "5",
+        "the ring has Enterprise's count: alluxio.user.worker.selection.policy.consistent.hash.virtual.node.count.per.worker",
+    ),
+    "alluxio.ttl.policy.enabled": ("false", "what is cached stays until it is freed or evicted"),
+    "alluxio.quota.enabled": ("true", "quotas are vcnb.quota.<path>"),
+    "alluxio.coordinator.address": ("", "coordinators find one another in etcd"),
+}
+"""Properties of Alluxio that are taken and kept, so that its files of properties can be used, and change nothing here: their
+defaults and why."""
 
 _UNITS: Final = {
     "": 0.001, "ms": 0.001, "millisecond": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0,
@@ -50,7 +83,8 @@ _SCHEDULER: Final = "alluxio.coordinator.scheduler"
 class CacheConfig:
     """Times in seconds, sizes in bytes. ``from_properties`` reads Alluxio's names.
 
-    ``quotas``: so many bytes may be cached of a path and what lies under it.
+    ``quotas``: so many bytes may be cached of a path and what lies under it. ``others``: properties without effect
+    (``NO_EFFECT``) that were given.
     """
 
     failure_detection_timeout: float = _property("alluxio.coordinator.failure.detection.timeout", 15.0)
@@ -83,6 +117,7 @@ class CacheConfig:
     read_rate_limit_mb: int = _property("alluxio.worker.data.ufs.read.rate.limit.mb", 0)
     ttl_check_interval: float = _property("alluxio.ttl.eviction.check.interval", 3600.0)
     quotas: Mapping[str, int] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.evictor not in {"LRU", "LFU", "FIFO"}:
@@ -111,10 +146,23 @@ class CacheConfig:
         """Read properties by Alluxio's names. Raises InvalidObject that names every unknown or unreadable one."""
         known = {item.metadata["property"]: item for item in fields(cls) if "property" in item.metadata}
         values: dict[str, Any] = {}
+        quotas: dict[str, int] = {}
+        others: dict[str, str] = {}
         problems = []
         for name, value in properties.items():
+            if name in NO_EFFECT:
+                others[name] = str(value).strip()
+                continue
+            if name.startswith(QUOTA):
+                try:
+                    quotas[source_url(name.removeprefix(QUOTA))] = parse_size(str(value))
+                except InvalidObject as error:
+                    problems.append(Problem(name, None, f"the path {error.errors[0].message}"))
+                except ValueError as error:
+                    problems.append(Problem(name, None, str(error)))
+                continue
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+                near = difflib.get_close_matches(name, [*known, *NO_EFFECT], n=1, cutoff=0.7)
                 hint = f"; did you mean {near[0]}?" if near else ""
                 problems.append(Problem(name, None, f"is not a property of the Job Service{hint}"))
                 continue
@@ -125,11 +173,13 @@ class CacheConfig:
                 problems.append(Problem(name, None, str(error)))
         if problems:
             raise InvalidObject(problems, "the configuration of the cache")
-        return cls(**values)
+        return cls(**values, quotas=quotas, others=others)
 
     def properties(self) -> dict[str, Any]:
         """Every property and its value."""
-        return {item.metadata["property"]: getattr(self, item.name) for item in fields(self) if item.metadata}
+        own = {item.metadata["property"]: getattr(self, item.name) for item in fields(self) if item.metadata}
+        kept = {name: self.others.get(name, default) for name, (default, _) in NO_EFFECT.items()}
+        return {**own, **kept, **{f"{QUOTA}{path}": size for path, size in self.quotas.items()}}
 
 
 def _read(name: str, default: Any, text: str) -> Any:

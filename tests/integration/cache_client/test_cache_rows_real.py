@@ -217,6 +217,20 @@ def test_row_85_real_lines_of_an_index_file_that_are_missing(cluster, data, tmp_
     assert load.progress().loaded_files == 5
 
 
+def test_row_86_real_a_quota_of_a_path(cluster, data):
+    cluster.cache.config[f"vcnb.quota.{data}"] = 15 * MIB
+
+    load = cluster.cache.load(data, batch_size=1)
+
+    with pytest.raises(vcnb.CacheJobFailed) as error:
+        load.wait()
+    assert error.value.reason == "QUOTA_EXCEEDED"
+    assert 4 <= load.progress().loaded_files <= 5
+    assert load.progress().retried_units == 0
+    del cluster.cache.config[f"vcnb.quota.file://{data}"]
+    assert numbers(cluster.cache.load(data).wait()) == (10, 10, 0, 0)
+
+
 def test_row_90_a_read_during_the_load_of_the_same_file_is_right(cluster, tmp_path):
     data = make(tmp_path / "data", files=1, size=16 * MIB)
     content = (data / "f000").read_bytes()

@@ -358,6 +358,25 @@ def test_properties_by_alluxios_names(tmp_path):
         assert cluster.cache.config["alluxio.job.batch.size"] == 2000
 
 
+def test_a_file_of_properties_of_a_real_alluxio_can_be_used(tmp_path):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "alluxio-site.properties").write_text(
+        "alluxio.job.batch.size=2000\nalluxio.ttl.policy.enabled=true\n# and more\n\nvcnb.quota.s3://b/a=b/c=10Gi\n"
+    )
+    with vcnb.connect(f"embedded://c?dir={tmp_path}") as cluster:
+        config = cluster.cache.config
+
+        assert config["alluxio.job.batch.size"] == 2000
+        assert config["alluxio.ttl.policy.enabled"] == "true"
+        assert config["vcnb.quota.s3://b/a=b/c"] == 10 << 30
+        with pytest.warns(UserWarning, match=r"changes nothing here: pages have 1 MiB"):
+            config["alluxio.worker.page.store.page.size"] = "4MB"
+        del config["alluxio.job.batch.size"]
+        assert config["alluxio.job.batch.size"] == 200
+        with pytest.raises(vcnb.InvalidObject, match="everything on this machine"):
+            config["vcnb.quota./"] = "1Gi"
+
+
 def test_a_change_of_properties_holds_at_once(cluster, data):
     cluster.cache.load(data).wait()
 

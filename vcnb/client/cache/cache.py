@@ -298,18 +298,26 @@ class Cache:
             return False
         return await access.stop(facts.id)
 
-    async def _rerun(self, path: Any = None, *, type: str = "load", id: str = "", coordinator: str = "") -> RerunJobs:
+    async def _rerun(
+        self, /, *place: Any, path: Any = None, type: str = "load", id: str = "", coordinator: str = ""
+    ) -> RerunJobs:
         """Put a stuck job back into the queue, or every job of a coordinator. Only with a shared job store (etcd).
 
-        Raises EtcdNotEnabled, NotFound.
+        ``rerun(path)``, ``rerun(type, path)``, ``rerun(id=...)`` or ``rerun(coordinator=...)``. Raises EtcdNotEnabled,
+        NotFound.
         """
         access = await self._access()
+        if len(place) > 2 or (place and path is not None):
+            raise InvalidObject([Problem("path", None, "name one path: rerun(path) or rerun(type, path)")], "rerun")
+        if place:
+            *kinds, path = place
+            type = kinds[0] if kinds else type  # noqa: A001 - the option of that name
         named = sum((path is not None, bool(id), bool(coordinator)))
         if named != 1:
             raise InvalidObject([Problem("path", None, "name a path, an id or a coordinator")], "rerun")
         kind = _choice("type", type, JobType, everything=False)
-        place = access.canonical(path) if path is not None else ""
-        return RerunJobs(await access.rerun(type=kind, path=place, id=id, coordinator=coordinator))
+        address = access.canonical(path) if path is not None else ""
+        return RerunJobs(await access.rerun(type=kind, path=address, id=id, coordinator=coordinator))
 
     async def _coverage(self, path: Any, *, storage_options: Mapping[str, Any] | None = None) -> float:
         """The share of a dataset's bytes that is cached in the version the source has: 0 to 1.

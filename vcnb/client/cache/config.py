@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,6 +14,8 @@ __all__ = ["Config"]
 
 class Config(MutableMapping[str, Any]):
     """Properties and their values: times in seconds, sizes in bytes. Setting one takes Alluxio's spelling, too (``15s``).
+
+    ``config["vcnb.quota.s3://bucket/data"] = "10Gi"``: so much of a path may be cached.
 
     A change is kept with a durable cluster (``alluxio-site.properties`` in its cache directory) and holds at once; jobs
     that run go on at their checkpoints.
@@ -27,7 +30,9 @@ class Config(MutableMapping[str, Any]):
         return values
 
     def __getitem__(self, name: str) -> Any:
-        values = self._values()
+        from vcnb.client.cache.host import property_name
+
+        values, name = self._values(), property_name(name)
         if name not in values:
             self._unknown(name, values)
         return values[name]
@@ -37,11 +42,18 @@ class Config(MutableMapping[str, Any]):
 
     def set(self, properties: Mapping[str, Any]) -> None:
         """Change several at once. Raises InvalidObject that names every unknown or unreadable one; then none is changed."""
+        from vcnb.cache.config import NO_EFFECT
+
         told = {name: _spelled(value) for name, value in properties.items()}
+        for name in told:
+            if name in NO_EFFECT:
+                warnings.warn(f"{name} changes nothing here: {NO_EFFECT[name][1]}", stacklevel=2)
         self._cache._bridge.run(self._cache._host.configure(told))  # noqa: SLF001
 
-    def __delitem__(self, name: str) -> NoReturn:
-        raise TypeError(f"{name} always has a value; set it to its default instead")
+    def __delitem__(self, name: str) -> None:
+        """Back to the default; a quota (``vcnb.quota.<path>``) goes."""
+        _ = self[name]
+        self._cache._bridge.run(self._cache._host.configure({name: None}))  # noqa: SLF001
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values())

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from vcnb.client.cache.place import CachePlace, capacity_of, parse_cache_url
 from vcnb.client.url import Target
 from vcnb.clock import Clock, RealClock, VirtualClock
-from vcnb.errors import InvalidState, VcnbError
+from vcnb.errors import InvalidObject, InvalidState, VcnbError
 
 if TYPE_CHECKING:
     from vcnb.cache.alluxio.access import AlluxioAccess
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from vcnb.cache.config import CacheConfig
     from vcnb.cache.embedded import EmbeddedCache
 
-__all__ = ["NOT_HERE", "CacheHost"]
+__all__ = ["NOT_HERE", "CacheHost", "property_name"]
 
 PROPERTIES: Final = "alluxio-site.properties"
 
@@ -158,12 +158,20 @@ class CacheHost:
     # -- configuration
 
     async def configure(self, properties: Mapping[str, Any]) -> None:
-        """Change properties by Alluxio's names, for good where the cluster is durable. Raises InvalidObject."""
+        """Change properties by Alluxio's names, for good where the cluster is durable; None is the default again.
+
+        Raises InvalidObject; then nothing is changed.
+        """
         from vcnb.cache.config import CacheConfig
 
         if self.place.kind == "alluxio":
             raise InvalidState("a real Alluxio is configured by its own alluxio-site.properties")
-        merged = {**self._read_properties(), **{name: str(value) for name, value in properties.items()}}
+        merged = self._read_properties()
+        for asked, value in properties.items():
+            name = property_name(asked)
+            merged.pop(name, None)
+            if value is not None:
+                merged[name] = str(value)
         config = self._placed(CacheConfig.from_properties(merged), keep=True)
         if self.directory is not None:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -186,8 +194,8 @@ class CacheHost:
         except OSError:
             return {}
         lines = (line.strip() for line in text.splitlines())
-        pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
-        return {name.strip(): value.strip() for name, _, value in pairs}
+        pairs = (_pair(line) for line in lines if line and not line.startswith("#"))
+        return {property_name(name.strip()): value.strip() for name, _, value in pairs}
 
     def _placed(self, given: Any, *, keep: bool = False) -> CacheConfig:
         from vcnb.cache.config import CacheConfig
@@ -215,3 +223,21 @@ class CacheHost:
         alluxio, self._alluxio = self._alluxio, None
         if alluxio is not None:
             await alluxio.close()
+
+
+def _pair(line: str) -> tuple[str, str, str]:
+    """``name=value``; the path of a quota may hold ``=``, its size does not."""
+    return line.rpartition("=") if line.startswith("vcnb.quota.") else line.partition("=")
+
+
+def property_name(name: str) -> str:
+    """A property's name; a quota's has its path as a source URL. What is wrong with it, reading it says."""
+    from vcnb.cache.config import QUOTA
+    from vcnb.cache.paths import source_url
+
+    if not name.startswith(QUOTA):
+        return name
+    try:
+        return f"{QUOTA}{source_url(name.removeprefix(QUOTA))}"
+    except InvalidObject:
+        return name
