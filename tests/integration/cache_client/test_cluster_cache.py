@@ -110,6 +110,7 @@ def test_several_paths_and_their_failures(cluster, data):
     assert list(failed.to_pandas().columns) == ["path", "reason", "message", "tries"]
     assert len(failed.to_pandas()) == 1
     assert load.progress().loaded_files == 2
+    assert load.progress().percent < 100
     assert "lost" in repr(failed)
     assert "lost" in failed._repr_html_()
 
