@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from vcnb.errors import Expired
+from vcnb.store.changes import versioned
 from vcnb.store.protocol import Obj, WatchEvent
 
 __all__ = ["History", "HistoryWatch"]
@@ -101,8 +102,8 @@ class History:
 class HistoryWatch:
     """A watch over one History: all namespaces or one, all objects or those whose labels match.
 
-    For a watch with a label selector an object comes (ADDED) when it begins to match and goes (DELETED) when it ends to,
-    as in Kubernetes.
+    For a watch with a label selector an object comes (ADDED) when it begins to match and goes (DELETED, as it was when it
+    still matched) when it ends to, as in Kubernetes.
     """
 
     def __init__(
@@ -166,7 +167,11 @@ class HistoryWatch:
         after = event.type != "DELETED" and self._matches(metadata.get("labels") or {})
         if after:
             return event if before else WatchEvent("ADDED", event.object)
-        return WatchEvent("DELETED", event.object) if before else None
+        if not before:
+            return None
+        if event.type == "DELETED" or old is None:
+            return WatchEvent("DELETED", event.object)
+        return WatchEvent("DELETED", versioned(old, int(metadata["resourceVersion"])))
 
     async def __aiter__(self) -> AsyncIterator[WatchEvent]:
         while events := await self.batch():

@@ -106,8 +106,10 @@ async def an_object_comes_and_goes_with_its_labels(store: ObjectStore, namespace
     await store.patch(CONFIGMAP, "a", namespace, {"metadata": {"labels": {"app": None}}})
     await store.patch(CONFIGMAP, "a", namespace, {"metadata": {"labels": {"app": "web"}}})
     await store.delete(CONFIGMAP, "a", namespace)
-    kinds = [event.type for event in await events(watch, 5)]
-    assert kinds == ["ADDED", "MODIFIED", "DELETED", "ADDED", "DELETED"]
+    found = await events(watch, 5)
+    assert [event.type for event in found] == ["ADDED", "MODIFIED", "DELETED", "ADDED", "DELETED"]
+    assert found[2].object["metadata"]["labels"] == {"app": "web"}, "it goes as it was when it still matched"
+    assert int(version(found[2].object)) > int(version(found[1].object))
     await watch.close()
 
 
