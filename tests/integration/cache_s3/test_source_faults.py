@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
+from aiohttp import web
 
 from integration.cache_s3.fake_web import FakeHttp, FakeS3, Fault, serving
 from vcnb.cache.protocol import FileInfo, SourceChanged, UnderStore, Version
@@ -16,6 +17,13 @@ from vcnb.cache.sources import remote as remote_sources
 pytestmark = pytest.mark.integration
 
 T = TypeVar("T")
+
+
+@pytest.fixture(autouse=True)
+def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -93,6 +101,56 @@ def test_row_32_two_refusals_then_the_file() -> None:
             with pytest.raises(ConnectionError):
                 await whole(store, "s3://b/d/x", 0, 4)
         assert await whole(store, "s3://b/d/x", 0, 4) == b"data"
+
+    run(with_s3(server, story))
+
+
+def test_after_the_first_read_boto_is_not_needed_and_everything_is_as_before() -> None:
+    server = FakeS3(
+        files={f"d/{n}": bytes([n]) * 1000 for n in range(5)} | {"d/a b/ü%20#?": b"odd", "d/../x//y": b"dots"}
+    )
+
+    async def story(store: Source) -> None:
+        for name, data in list(server.files.items()):
+            info = await store.stat(f"s3://b/{name}")
+            for _ in range(3):
+                assert await whole(store, info.path, 0, 5000, info.version) == data
+            assert await whole(store, info.path, 1, 2, info.version) == data[1:3]
+            assert await whole(store, info.path, 5000, 2, info.version) == b""
+        path = "s3://b/d/0"
+        info = await store.stat(path)
+        for status, error in ERRORS:
+            server.faults["d/0"] = Fault(status=status, method="GET")
+            for _ in range(2):
+                with pytest.raises(error):
+                    await whole(store, path, 0, 10, info.version)
+        server.faults["d/0"] = Fault(cut=10, method="GET")
+        with pytest.raises(ConnectionError):
+            await whole(store, path, 0, 1000)
+        server.faults.clear()
+        server.files["d/0"] = b"another"
+        with pytest.raises(SourceChanged):
+            await whole(store, path, 0, 10, info.version)
+
+    run(with_s3(server, story))
+
+
+def test_a_server_that_refuses_the_short_way_is_asked_by_boto() -> None:
+    class Particular(FakeS3):
+        """Wants a header that only boto sends."""
+
+        async def handle(self, request: web.Request) -> web.StreamResponse:
+            if request.method == "GET" and "amz-sdk-request" not in request.headers:
+                self.requests["refused"] += 1
+                return self.refusal(403)
+            return await super().handle(request)
+
+    server = Particular(files={"x": b"data"})
+
+    async def story(store: Source) -> None:
+        for _ in range(4):
+            assert await whole(store, "s3://b/x", 0, 4) == b"data"
+        assert server.requests["refused"] == 1
 
     run(with_s3(server, story))
 

@@ -13,12 +13,18 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
-from typing import Any, Final
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Final
+from urllib.request import getproxies
 
 from vcnb.cache.protocol import FileInfo, Listing, SourceChanged, Version
-from vcnb.cache.sources.failures import translated
+from vcnb.cache.sources.failures import of_status, translated
 from vcnb.cache.sources.objects import Place, inside, place_of
 from vcnb.cache.sources.remote import CALL_SECONDS, FsspecStore, exists_already
+from vcnb.cache.sources.s3get import DirectGet
+
+if TYPE_CHECKING:
+    import aiohttp
 
 __all__ = ["S3Store"]
 
@@ -26,6 +32,10 @@ _PAGE: Final = 1000
 _CONNECTIONS: Final = 64
 _PIECE: Final = 1 << 20
 _PART: Final = 8 << 20
+_SILENCE: Final = 15.0
+_ORDINARY: Final = frozenset(
+    {"key", "secret", "token", "endpoint_url", "anon", "client_kwargs", "config_kwargs", "use_ssl"}
+)
 _PARTS_OF_A_SIZE: Final = 1000
 """An upload has at most 10,000 parts: after each thousand they get twice as large, so 8 TB fit."""
 
@@ -37,6 +47,7 @@ class S3Store(FsspecStore):
         config = {"max_pool_connections": _CONNECTIONS, **options.get("config_kwargs", {})}
         config.setdefault("retries", {"total_max_attempts": 1})
         super().__init__("s3", {**options, "config_kwargs": config}, pool)
+        self._direct = DirectGet(float(config.get("read_timeout", _SILENCE))) if _is_plain(options) else None
 
     async def _open(self) -> Any:
         if "session" not in self._options and "profile" not in self._options:
@@ -44,6 +55,11 @@ class S3Store(FsspecStore):
         fs = await super()._open()
         fs.retries = 1
         return fs
+
+    async def close(self) -> None:
+        await super().close()
+        if self._direct is not None:
+            await self._direct.close()
 
     # -- listing
 
@@ -124,8 +140,20 @@ class S3Store(FsspecStore):
         if length <= 0:
             return
         place = place_of(path)
+        direct = self._direct
+        refused = False
+        if direct is not None and direct.knows(place.bucket):
+            with translated(path):
+                short = await direct.get(place.bucket, place.key, _headers(offset, length, version))
+            if short is not None:
+                async for data in _body(path, short, version):
+                    yield data
+                return
+            refused = True
         named = {"IfMatch": f'"{version.etag}"'} if version is not None and version.etag else {}
         answer = await self._range(place, offset, length, named)
+        if direct is not None:
+            direct.give_up() if refused else direct.learn(place.bucket)
         if answer is None:
             return
         body = answer["Body"]
@@ -135,7 +163,7 @@ class S3Store(FsspecStore):
             got = 0
             while True:
                 with translated(path):
-                    data: bytes = await body.read(_PIECE)
+                    data = await body.read(_PIECE)
                 if not data:
                     break
                 got += len(data)
@@ -185,6 +213,9 @@ class S3Store(FsspecStore):
 
     async def _ask(self, operation: str, place: Place, **named: Any) -> Any:
         fs = await self.filesystem()
+        if self._direct is not None and operation == "get_object":
+            with translated("s3"):
+                self._direct.watch(await fs.set_session())
         bucket = {"Bucket": place.bucket} if place.bucket else {}
         with translated(f"{place.root}{named.get('Key', named.get('Prefix', ''))}"):
             async with asyncio.timeout(CALL_SECONDS):
@@ -242,6 +273,41 @@ class _Upload:
         if self._id:
             with contextlib.suppress(Exception):
                 await self._store.ask("abort_multipart_upload", self._place, Key=self._place.key, UploadId=self._id)
+
+
+def _is_plain(options: Mapping[str, Any]) -> bool:
+    """Whether requests are signed and sent as ``DirectGet`` does it: no certificates, proxies, keys of the customer ..."""
+    client = options.get("client_kwargs", {})
+    return _ORDINARY.issuperset(options) and {"region_name", "endpoint_url"}.issuperset(client) and not getproxies()
+
+
+def _headers(offset: int, length: int, version: Version | None) -> dict[str, str]:
+    headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
+    if version is not None and version.etag:
+        headers["If-Match"] = f'"{version.etag}"'
+    return headers
+
+
+async def _body(path: str, answer: aiohttp.ClientResponse, version: Version | None) -> AsyncIterator[bytes]:
+    """The bytes of an answer to a direct read, checked as boto's are."""
+    try:
+        if answer.status == 416:
+            return
+        if answer.status >= 400:
+            raise of_status(answer.status, f"{path}: the server answers {answer.status} {answer.reason or ''}".rstrip())
+        headers = answer.headers
+        told: dict[str, Any] = {"ETag": headers.get("ETag"), "ContentRange": headers.get("Content-Range")}
+        with contextlib.suppress(TypeError, ValueError):
+            told["LastModified"] = parsedate_to_datetime(headers.get("Last-Modified", ""))
+        _check(path, told, version)
+        while True:
+            with translated(path):
+                data = await answer.content.readany()
+            if not data:
+                return
+            yield data
+    finally:
+        answer.release() if answer.content.at_eof() else answer.close()
 
 
 def _session() -> Any:
