@@ -24,7 +24,10 @@ SAMPLES: Final = 240
 """Points of the curve of speed, the newest."""
 
 REFRESH: Final = 0.5
-"""Seconds between two looks at the numbers of a job that runs."""
+"""Seconds between two looks at the numbers of a job that runs here."""
+
+REFRESH_ELSEWHERE: Final = 2.0
+"""The same for a real Alluxio, which is asked by HTTP."""
 
 _LABELS: Final = {"stop": "Stop"}
 
@@ -62,7 +65,8 @@ class CacheView(SceneWidget):
     def _state(self, snapshot: scene.CacheSnapshot) -> dict[str, Any]:
         facts = snapshot.facts
         if not facts.finished:
-            PAINTER.later(self, REFRESH)
+            here = self._cluster._engine.cache.embedded is not None  # noqa: SLF001
+            PAINTER.later(self, REFRESH if here else REFRESH_ELSEWHERE)
         return {
             **{f"cell_{key}": html for key, html in scene.sections(snapshot, live=True).items()},
             "label": f"cache {facts.type.lower()} {facts.path}, {facts.state}",
