@@ -53,25 +53,6 @@ def test_rows_46_all_workers_away_and_back(tmp_path: Path, etcd: EtcdServer) -> 
         check_history(site)
 
 
-def test_etcd_starts_anew_during_a_job(tmp_path: Path, etcd: EtcdServer) -> None:
-    """Rows 67 and 68: once shorter than a lease, once longer."""
-    with cluster(tmp_path, etcd) as site:
-        files = site.fill(120)
-        site.start(coordinators="AB", workers=2)
-
-        async def story(client: Client) -> None:
-            job = await client.service.load(site.path, verify=True, batch_size=2, bandwidth=SLOW)
-            for seconds in (0.5, LEASE + 1.5):
-                await client.loaded(job.id, 5)
-                await in_thread(etcd.stop)
-                await asyncio.sleep(seconds)
-                await in_thread(etcd.start)
-            await client.right(job.id, files)
-
-        site.play(story)
-        assert len(check_history(site)) == 1
-
-
 def test_row_65_a_coordinator_that_is_stopped_past_its_lease(tmp_path: Path, etcd: EtcdServer) -> None:
     """Its jobs go to another; when it goes on, what it still wants to write or send is refused, and it works again."""
     with cluster(tmp_path, etcd) as site:

@@ -164,3 +164,26 @@ def test_storage_options_are_sealed_on_their_way(tmp_path: Path, etcd: EtcdServe
 def _files(places: list[Path]) -> Iterator[Path]:
     for place in places:
         yield from [each for each in place.rglob("*") if each.is_file()] if place.is_dir() else [place]
+
+
+def test_row_27_replicas_are_on_different_workers(tmp_path: Path, etcd: EtcdServer) -> None:
+    with cluster(tmp_path, etcd) as site:
+        files = site.fill(20)
+        site.start(coordinators="A", workers=3)
+
+        async def story(client: Client) -> None:
+            job = await client.service.load(site.path, replicas=2, verify=True)
+            assert (await client.ended(job.id)).state == JobState.SUCCEEDED
+            counters = (await client.service.progress(job.id)).counters
+            assert (counters.loaded_files, counters.loaded_bytes) == (20, 2 * sum(map(len, files.values())))
+            for path in files:
+                info = await client.sources.open(path, {}).stat(path)
+                holders = set()
+                for name, worker in client.members.live().items():
+                    (held,) = await worker.check([info])
+                    if held.version is not None and held.cached == info.size:
+                        holders.add(name)
+                assert holders == set(client.ring().locate(path, 2))
+
+        site.play(story)
+        check_history(site)
