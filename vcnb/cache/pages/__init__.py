@@ -11,7 +11,8 @@ that the disk has not kept is dropped, never handed out. Names of files never be
 """
 
 from vcnb.cache.pages.catalogue import CannotKeep, Held
+from vcnb.cache.pages.checksum import STEP
 from vcnb.cache.pages.drafts import Draft, Part
 from vcnb.cache.pages.store import PageStore, Reservation
 
-__all__ = ["CannotKeep", "Draft", "Held", "PageStore", "Part", "Reservation"]
+__all__ = ["STEP", "CannotKeep", "Draft", "Held", "PageStore", "Part", "Reservation"]

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+_allocate = getattr(os, "posix_fallocate", None)
+
 __all__ = ["Container", "Containers", "write_all"]
 
 _OPEN: Final = 200
@@ -26,7 +28,19 @@ _VECTOR: Final = 512
 class Container:
     """One file. ``size`` bytes were given out, ``live`` of them are named by the index."""
 
-    __slots__ = ("descriptor", "gone", "large", "live", "number", "paths", "size", "users")
+    __slots__ = (
+        "checked",
+        "descriptor",
+        "gone",
+        "large",
+        "live",
+        "number",
+        "paths",
+        "size",
+        "stamp",
+        "trusted",
+        "users",
+    )
 
     def __init__(self, number: int, *, large: bool) -> None:
         self.number = number
@@ -36,6 +50,10 @@ class Container:
         self.users = 0
         self.descriptor = -1
         self.gone = False
+        self.checked: set[int] = set()
+        """Of a large one: the pages that were checked since ``trusted``, while its time of change was ``stamp``."""
+        self.stamp = 0
+        self.trusted = 0.0
         self.paths: list[str] = []
         """Of a segment: the files that were put into it, for its compaction."""
 
@@ -85,10 +103,18 @@ class Containers:
 
     # -- writing
 
-    def new(self) -> Container:
-        """A new large container, held. Raises OSError."""
+    def new(self, length: int) -> Container:
+        """A new large container for about ``length`` bytes, held. Raises OSError."""
         with self._lock:
-            return self._create(large=True)
+            container = self._create(large=True)
+        if length and _allocate is not None:  # the disk need not look for each piece as it comes
+            try:
+                _allocate(container.descriptor, 0, length)
+            except OSError:
+                self.remove(container.number)
+                self.done(container)
+                raise
+        return container
 
     def allot(self, length: int) -> tuple[Container, int]:
         """Room for ``length`` bytes in a segment, which is held; and where it begins. Raises OSError."""

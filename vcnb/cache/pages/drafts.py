@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcnb.cache.pages.catalogue import Extent
-from vcnb.cache.pages.checksum import page_sums
+from vcnb.cache.pages.checksum import Sums
 from vcnb.cache.pages.containers import write_all
-from vcnb.cache.protocol import PAGE_SIZE, Version
+from vcnb.cache.protocol import Version
 
 if TYPE_CHECKING:
     from vcnb.cache.pages.store import PageStore, Reservation
@@ -35,22 +35,21 @@ class Draft:
         self._version = version
         self._first = first
         self._reservation = reservation
-        self._sums: list[bytes] = []
-        self._container = store.containers.new()
+        self._sums = Sums()
+        self._container = store.containers.new(reservation.size if reservation is not None else 0)
         self._open = True
         self.length = 0
         """Bytes written."""
 
     def write(self, data: Any) -> None:
-        """Add whole pages; only the last write may end within one. Raises CannotKeep."""
-        assert not self.length % PAGE_SIZE, "a page follows that was not whole"
-        self._sums.append(page_sums(data))
+        """Add bytes; a quarter of a mebibyte at a time is fastest. Raises CannotKeep."""
+        self._sums.update(data)
         with self._store.refusals():
             self.length += write_all(self._container.descriptor, (data,), self.length)
 
     def commit(self) -> int:
         """Let it be read; returns the bytes that it took the place of. Raises CannotKeep."""
-        extent = Extent(self._first, self._container.number, 0, self.length, b"".join(self._sums))
+        extent = Extent(self._first, self._container.number, 0, self.length, self._sums.digest())
         self._container.size = self.length
         try:
             return self._store.commit([(Part(self._path, self._version, self._first), extent)], self._reservation)

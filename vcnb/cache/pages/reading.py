@@ -1,19 +1,27 @@
-"""Reading pages, in any thread: what is found is of the version asked for and passes its checksum, or it is not there."""
+"""Reading pages, in any thread: what is found is of the version asked for and passes its checksum, or it is not there.
+
+A page of a large range is checked when it is read first, and every ten minutes; in between it comes from memory, and is
+only checked again if its file was written to. Small files are checked whenever they are read.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
-from typing import Any
+import time
+from typing import Any, Final
 
 from vcnb.cache.pages import operations
 from vcnb.cache.pages.catalogue import Catalogue, Extent, Freed, Held
-from vcnb.cache.pages.checksum import matches
+from vcnb.cache.pages.checksum import STEP, SUM_SIZE, Sums, page_sums
 from vcnb.cache.pages.containers import Container, Containers
 from vcnb.cache.protocol import PAGE_SIZE, CachedFile, CachedFiles, FileInfo, Version, WorkerStatus, page_count
 
 __all__ = ["Reading"]
+
+_TRUST: Final = 600.0
+"""Seconds after which a page that passed its check is checked again when it is read."""
 
 _log = logging.getLogger(__name__)
 
@@ -143,6 +151,7 @@ class Reading:
                 for page in range(max(first, begin), min(end, extent.end)):
                     start = (page - begin) * PAGE_SIZE
                     part = buffer[: min(PAGE_SIZE, extent.length - start)]
+                    container.checked.discard(extent.offset // PAGE_SIZE + page - begin)
                     good = self._fill(file.path, extent, container, start, part) and good
         finally:
             for _, container in taken:
@@ -179,41 +188,29 @@ class Reading:
         self._touched[path] = None
 
     def _fill(self, path: str, extent: Extent, container: Container, start: int, buffer: memoryview) -> bool:
-        """Read from ``start`` of an extent, checking every page that is touched, whole."""
-        begin = start // PAGE_SIZE
-        skipped = start - begin * PAGE_SIZE
+        """Read from ``start`` of an extent; pages that are not trusted are read whole and checked."""
         end = start + len(buffer)
-        whole = extent.length if end >= extent.length else -(-end // PAGE_SIZE) * PAGE_SIZE
-        if not skipped and end == whole:
-            good = _pread(container, buffer, extent.offset + start) and matches(buffer, extent.sums, begin)
+        first, last = start // PAGE_SIZE, -(-end // PAGE_SIZE)
+        base = extent.offset // PAGE_SIZE
+        trusted = container.large and self._trusted(container, base + first, base + last)
+        if trusted:
+            good = _pread(container, buffer, extent.offset + start)
         else:
-            good = self._fill_parts(extent, container, start, buffer)
+            good = all(_fill_page(extent, container, page, start, buffer) for page in range(first, last))
+            if good and container.large:
+                container.checked.update(range(base + first, base + last))
         if not good:
-            last = extent.first - (-whole // PAGE_SIZE)
-            self._damaged(path, extent, extent.first + begin, last, "it is not what was written")
+            self._damaged(path, extent, extent.first + first, extent.first + last, "it is not what was written")
         return good
 
-    @staticmethod
-    def _fill_parts(extent: Extent, container: Container, start: int, buffer: memoryview) -> bool:
-        """Pages of which only a part is wanted are read whole beside the buffer, because checksums are of whole pages."""
-        position = start
-        end = start + len(buffer)
-        while position < end:
-            page = position // PAGE_SIZE
-            begin = page * PAGE_SIZE
-            stop = min(begin + PAGE_SIZE, extent.length)
-            if position == begin and end >= stop:
-                part = buffer[position - start : stop - start]
-                good = _pread(container, part, extent.offset + begin) and matches(part, extent.sums, page)
-            else:
-                scratch = memoryview(bytearray(stop - begin))
-                good = _pread(container, scratch, extent.offset + begin) and matches(scratch, extent.sums, page)
-                some = scratch[position - begin : min(stop, end) - begin]
-                buffer[position - start : position - start + len(some)] = some
-            if not good:
-                return False
-            position = stop
-        return True
+    def _trusted(self, container: Container, first: int, last: int) -> bool:
+        """Whether these pages were checked not long ago, and nobody has written to the container since."""
+        stamp, now = os.fstat(container.descriptor).st_mtime_ns, time.monotonic()
+        if stamp != container.stamp or now - container.trusted > _TRUST:
+            container.stamp, container.trusted = stamp, now
+            container.checked = set()
+            return False
+        return container.checked.issuperset(range(first, last))
 
     def _checked(self, path: str, extent: Extent) -> bytearray | None:
         """All of an extent; None, and dropped, when it is damaged."""
@@ -242,6 +239,36 @@ class Reading:
                 _log.warning("pages %d to %d of %s are dropped: %s", first, end - 1, path, why)
                 self._pending.append(operations.cut(path, first, end))
                 self._free(freed)
+
+
+def _fill_page(extent: Extent, container: Container, page: int, start: int, buffer: memoryview) -> bool:
+    """Read the part of one page that belongs into a buffer, which begins at ``start`` of the extent, and check the page."""
+    begin = page * PAGE_SIZE
+    stop = min(begin + PAGE_SIZE, extent.length)
+    whole = start <= begin and stop <= start + len(buffer)
+    place = buffer[begin - start : stop - start] if whole else memoryview(bytearray(stop - begin))
+    if not _pread_checked(
+        container, place, extent.offset + begin, extent.sums[page * SUM_SIZE : (page + 1) * SUM_SIZE]
+    ):
+        return False
+    if not whole:
+        some = place[max(start - begin, 0) : start + len(buffer) - begin]
+        at = max(begin - start, 0)
+        buffer[at : at + len(some)] = some
+    return True
+
+
+def _pread_checked(container: Container, buffer: memoryview, offset: int, checksum: bytes) -> bool:
+    """Fill a buffer with one page and check it, step by step, while the bytes are near the processor."""
+    if len(buffer) <= STEP:
+        return _pread(container, buffer, offset) and page_sums(buffer) == checksum
+    sums = Sums()
+    for begin in range(0, len(buffer), STEP):
+        step = buffer[begin : begin + STEP]
+        if not _pread(container, step, offset + begin):
+            return False
+        sums.update(step)
+    return sums.digest() == checksum
 
 
 def _pread(container: Container, buffer: memoryview, offset: int) -> bool:

@@ -7,11 +7,12 @@ a thread of its own. Everything else, and whatever a bandwidth limit applies to,
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from vcnb.cache.pages import PageStore, Part, Reservation
+from vcnb.cache.pages import STEP, Draft, PageStore, Part, Reservation
 from vcnb.cache.protocol import (
     PAGE_SIZE,
     FileInfo,
@@ -37,8 +38,11 @@ LARGE: Final = PAGE_SIZE
 """From so many bytes on a range is written piece by piece, without being in memory whole."""
 _SMALL_AT_ONCE: Final = 8 << 20
 """Bytes of small files that one thread reads before they are written."""
-_LARGE_AT_ONCE: Final = 4
-_PIECES: Final = 4 << 20
+_LARGE_AT_ONCE: Final = max(2, min(4, os.cpu_count() or 1))
+"""Large ranges of local files that are copied at a time: memory, not waiting, is what limits them."""
+_SOON: Final = 8 << 20
+"""Bytes of a unit for which a reader waits, instead of reading the source itself."""
+_PIECES: Final = 1 << 20
 """Bytes of a range that are in memory before they are written."""
 
 
@@ -191,7 +195,7 @@ class Loader:
         unit = work.task.units[number]
         async with self._large if local is not None else self._slots:
             arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            if unit.length <= _PIECES:
+            if unit.length <= _SOON:
                 self._coming[unit.path] = (unit.version, arrived)
             try:
                 work.results[number] = await self._try(work, unit, local)
@@ -285,15 +289,15 @@ class Loader:
             return
         draft = await pages.run(lambda: pages.draft(file.path, file.version, first, reservation))
         try:
-            buffer = bytearray()
+            ready: list[bytes] = []
+            waiting = 0
             async for piece in pieces:
-                buffer += piece
-                if len(buffer) >= _PIECES:
-                    whole = len(buffer) // PAGE_SIZE * PAGE_SIZE
-                    ready, buffer = buffer[:whole], buffer[whole:]
-                    await pages.run(lambda: draft.write(ready))  # noqa: B023 awaited at once
-            if buffer:
-                await pages.run(lambda: draft.write(buffer))
+                ready.append(piece)
+                waiting += len(piece)
+                if waiting >= _PIECES:
+                    some, ready, waiting = ready, [], 0
+                    await pages.run(lambda: _write_all(draft, some))  # noqa: B023 awaited at once
+            await pages.run(lambda: _write_all(draft, ready))
             if draft.length != length:
                 raise ShortRead(length, draft.length)
             await pages.run(draft.commit)
@@ -306,6 +310,13 @@ async def _limited(pieces: AsyncIterator[bytes], limits: Sequence[Limit]) -> Asy
         for limit in limits:
             await limit.take(len(piece))
         yield piece
+
+
+def _write_all(draft: Draft, pieces: list[bytes]) -> None:
+    for piece in pieces:
+        view = memoryview(piece)
+        for start in range(0, len(view), STEP):
+            draft.write(view[start : start + STEP])
 
 
 def _range(unit: Unit) -> tuple[int, int]:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final
 
-from vcnb.cache.pages import CannotKeep, PageStore, Part, Reservation
+from vcnb.cache.pages import STEP, CannotKeep, PageStore, Part, Reservation
 from vcnb.cache.protocol import PAGE_SIZE, FileInfo, Outcome, SourceChanged, Unit, UnitResult
 from vcnb.cache.sources.local import LocalStore
 from vcnb.cache.worker.failures import ShortRead, result_of
 
 __all__ = ["LocalRange", "load_small"]
-
-_BUFFER: Final = PAGE_SIZE
-"""Bytes on their way at once: few enough to stay in the processor's cache between the read and the write."""
 
 _buffers = threading.local()
 
@@ -107,10 +103,10 @@ class LocalRange:
     def _copy(self, descriptor: int, write: Callable[[memoryview], None]) -> int:
         buffer = getattr(_buffers, "buffer", None)
         if buffer is None:
-            buffer = _buffers.buffer = memoryview(bytearray(_BUFFER))
+            buffer = _buffers.buffer = memoryview(bytearray(STEP))
         done, start = 0, self._first * PAGE_SIZE
         while done < self._length and not self._stopped:
-            part = buffer[: min(_BUFFER, self._length - done)]
+            part = buffer[: min(STEP, self._length - done)]
             count = _read_full(descriptor, part, start + done)
             if count:
                 write(part[:count])
