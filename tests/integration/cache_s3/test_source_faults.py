@@ -315,6 +315,16 @@ def test_a_server_without_ranges_lengths_or_etags_gives_the_same_bytes() -> None
     run(with_http(server, story))
 
 
+def test_one_question_is_enough_for_a_plain_file() -> None:
+    server = FakeHttp(files={"x": b"0123456789"})
+
+    async def story(store: Source) -> None:
+        assert (await store.list(f"{server.url}/x")).entries[0].size == 10
+        assert server.requests == {"HEAD x": 1}
+
+    run(with_http(server, story))
+
+
 def test_ranges_at_the_end_of_a_file() -> None:
     server = FakeHttp(files={"x": b"0123456789", "empty": b""})
 

@@ -119,6 +119,8 @@ class HttpStore(FsspecStore):
                 directory = await self._is_index(path, path)
             else:
                 _raise_for(answer, path)
+                if "Content-Length" in answer.headers:
+                    return FileInfo(path, _version(answer.headers, int(answer.headers["Content-Length"])))
                 directory = False
         if directory:
             return FileInfo(path.rstrip("/") + "/", Version(0), directory=True)
