@@ -17,7 +17,7 @@ from typing import Self
 __all__ = ["TOKEN", "ControllerRun"]
 
 TOKEN = "numbers-for-tests"
-PATIENCE = 60.0
+PATIENCE = 150.0
 PAUSE = 0.02
 
 

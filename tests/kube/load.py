@@ -19,7 +19,7 @@ from vcnb.store.protocol import Obj
 
 __all__ = ["Load", "run_load"]
 
-PATIENCE = 60.0
+PATIENCE = 150.0
 PODS = 4
 KINDS = ("plain", "plain", "again", "gives-up", "enough")
 """What every five jobs do: end well, end well, fail once and are restarted, fail for good, end well in spite of a failure."""

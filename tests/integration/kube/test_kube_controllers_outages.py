@@ -21,6 +21,8 @@ PATIENT = ("--lease-duration=90", "--renew-deadline=60", "--retry-period=0.5")
 
 JOBS = 50
 
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:

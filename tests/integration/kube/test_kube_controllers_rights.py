@@ -26,7 +26,9 @@ from vcnb.resources.kinds import COMMAND, JOB, JOBFLOW, JOBTEMPLATE, PODGROUP, Q
 from vcnb.store.informer import Informers
 from vcnb.store.kubernetes import open_store
 
-PATIENCE = 60.0
+PATIENCE = 150.0
+pytestmark = pytest.mark.timeout(300)
+
 PATHS = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
