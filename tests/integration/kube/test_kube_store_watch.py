@@ -396,7 +396,7 @@ def test_an_idle_watch_stops_at_once(apiserver: ApiServer, namespace: str) -> No
             await informer.stop()
             await store.close()
             assert list(await waiting) == []
-            assert time.monotonic() - began < 1.0
+            assert time.monotonic() - began < 5.0, "seconds, not until the next event or the end of the watch"
 
     asyncio.run(play())
 
