@@ -135,3 +135,23 @@ def test_a_store_that_is_away_is_told_twice_a_minute(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING):
         play(Stage(clock=clock, store=JobStore(kv)), story)
     assert [record.getMessage() for record in caplog.records] == ["coordinator A: UNAVAILABLE: etcd sleeps"] * 2
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_replicas_wait_for_a_worker_that_is_away_for_a_moment(back: bool) -> None:
+    async def story(stage: Stage) -> None:
+        stage.members.kill("W3")
+        record = await stage.submit(replicas=3)
+        await stage.coordinator()
+        await stage.advance(20)
+        assert await stage.state(record.uuid) == JobState.RUNNING
+        if back:
+            stage.members.revive("W3")
+        ended = await stage.ended(record.uuid)
+        if back:
+            assert ended.state == JobState.SUCCEEDED
+            assert [len(worker.cache) for worker in stage.workers] == [10, 10, 10]
+        else:
+            assert (ended.state, ended.reason) == (JobState.FAILED, "RESOURCE_EXHAUSTED")
+
+    play(Stage(), story)

@@ -53,7 +53,7 @@ class File:
     """A file while something of it is to be done."""
 
     __slots__ = (
-        "changed", "directory", "failed", "loaded", "owed", "path", "pending", "reload", "restarts", "span", "target",
+        "changed", "directory", "failed", "homes", "loaded", "owed", "path", "pending", "reload", "restarts", "span", "target",
         "tries", "vanished", "version",
     )  # fmt: skip
 
@@ -72,6 +72,8 @@ class File:
         self.changed: Version | None = None
         self.owed = 0
         self.restarts = 0
+        self.homes: dict[tuple[int, int], str] = {}
+        """With several replicas: which worker a (offset, replica) was given to."""
 
 
 class Piece:
@@ -259,13 +261,29 @@ class Plan:
             return
         if self.type in {JobType.COPY, JobType.MOVE}:
             name = names[next(self._turn) % len(names)]
-        elif piece.replica < len(names):
-            name = names[piece.replica]
+        elif self.replicas == 1:
+            name = names[0]
         else:
-            # Replicas of one file are on different workers, and there are not enough of those now.
-            self.homeless.append(piece)
-            return
+            found = self._home(piece, names)
+            if found is None:
+                self.homeless.append(piece)
+                return
+            name = found
         self.queues.setdefault(name, deque()).append(piece)
+
+    def _home(self, piece: Piece, names: tuple[str, ...]) -> str | None:
+        """A worker for one replica: the ring's, unless it has another replica of it from before the ring has changed.
+
+        Replicas of one file are on different workers; None when there are not enough of those now.
+        """
+        homes = piece.file.homes
+        others = {homes.get((piece.offset, number)) for number in range(self.replicas) if number != piece.replica}
+        wanted = names[piece.replica : piece.replica + 1]
+        for name in (*wanted, *names):
+            if name not in others:
+                homes[piece.offset, piece.replica] = name
+                return name
+        return None
 
     # Sending
 
@@ -486,6 +504,7 @@ class Plan:
         more = max(0, (file.changed.size - file.version.size) * copies)
         file.span.counters.total_bytes += more
         file.version, file.changed = file.changed, None
+        file.homes.clear()
         file.restarts += 1
         file.span.counters.retried_units += 1
         owed, file.owed = file.owed + more, 0

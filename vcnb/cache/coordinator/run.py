@@ -187,14 +187,17 @@ class JobRun:
                 f"the job was taken over {self.record.reclaims} times without getting any further",
             )
         live = self._world.membership.live()
+        there = {*live, *self._world.membership.known()}
         wanted = self._options.replicas
         if self.record.type == JobType.LOAD and live and wanted > len(live):
-            if not self._options.replicas_best_effort:
+            if self._options.replicas_best_effort:
+                text = f"{wanted} replicas were asked for, and there are {len(live)} workers: {len(live)} are made"
+                self.warn(text)
+            elif wanted > len(there):  # one that is away for a moment is waited for
                 raise _Fails(
                     FailureCode.RESOURCE_EXHAUSTED,
-                    f"not enough workers: {wanted} replicas need {wanted} workers, and there are {len(live)}",
+                    f"not enough workers: {wanted} replicas need {wanted} workers, and there are {len(there)}",
                 )
-            self.warn(f"{wanted} replicas were asked for, and there are {len(live)} workers: {len(live)} are made")
         if self.record.type == JobType.FREE:
             offline = sorted(set(self._world.membership.known()) - set(live))
             if offline and not self._options.force:
