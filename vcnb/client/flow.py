@@ -7,7 +7,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vcnb.client.bridge import twins
 from vcnb.client.flows.nodes import Nodes, NoSuchNode
@@ -24,6 +24,9 @@ from vcnb.resources.phases import FLOW_FINISHED, FlowPhase, JobAction, NodePhase
 from vcnb.scene.flownodes import FlowSituation, NodeRecord, flow_phase, node_records
 from vcnb.scene.words import seconds_of
 from vcnb.store.protocol import Obj
+
+if TYPE_CHECKING:
+    from vcnb.client.backend import Reader
 
 __all__ = ["ENDED", "FlowHandle", "has_ended"]
 
@@ -347,9 +350,13 @@ class FlowHandle(Handle):
 
     describe, describe_async = twins(_describe)
 
-    async def _situation(self, *, explain: bool = False) -> FlowSituation:
-        flow = await self._refresh()
-        return await gather(self._cluster, flow, await self._raw_events(), explain=explain)
+    async def _situation(self, *, explain: bool = False, reader: Reader | None = None) -> FlowSituation:
+        if reader is None:
+            flow = await self._refresh()
+            return await gather(self._cluster, flow, await self._raw_events(), explain=explain)
+        flow = await self._look(reader)
+        told = [obj for obj in await reader.all(kinds.EVENT, self.namespace) if _is_about(obj, self.uid)]
+        return await gather(self._cluster, flow, sorted(told, key=_when), explain=explain, reader=reader)
 
     def view(self) -> Any:
         """A widget that keeps itself up to date: the flow's graph, node by node; ``.close()``.
@@ -409,6 +416,14 @@ class FlowHandle(Handle):
 
         flow = self._current()
         return one_line(flow, node_records(flow))
+
+
+def _is_about(event: Obj, uid: str) -> bool:
+    return bool((event.get("involvedObject") or {}).get("uid") == uid)
+
+
+def _when(event: Obj) -> str:
+    return str(event.get("lastTimestamp") or "")
 
 
 async def _close(iterator: AsyncIterator[Any]) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 from vcnb.scene.flowgraph import figure
 from vcnb.scene.flownodes import FlowSituation, NodeRecord, flow_phase
+from vcnb.scene.markup import stale_line
 from vcnb.scene.tables import text_table
-from vcnb.scene.words import age, badge, mark, seconds_of, span
+from vcnb.scene.words import age, badge, mark, seconds_of, span, stale_text
 from vcnb.store.protocol import Obj
 
 __all__ = ["describe", "html", "node_rows", "nodes_html", "nodes_text", "one_line", "text"]
@@ -91,6 +92,8 @@ def nodes_html(nodes: Mapping[str, NodeRecord], now: float) -> str:
 def text(snapshot: FlowSituation) -> str:
     """The flow for a terminal."""
     lines = [one_line(snapshot.flow, snapshot.nodes)[1:-1]]
+    if snapshot.stale is not None:
+        lines.append(f"  stale {stale_text(snapshot.stale, snapshot.now)}")
     if message := _state_message(snapshot.flow):
         lines.append(f"  {message}")
     lines.extend(f"  {line}" for line in nodes_text(snapshot.nodes, snapshot.now).splitlines())
@@ -108,7 +111,7 @@ def html(snapshot: FlowSituation) -> str:
     done = sum(record.done for record in nodes.values())
     bar = f'<progress max="{max(len(nodes), 1)}" value="{done}" style="vertical-align:middle"></progress>'
     head = f"<b>{name}</b> &nbsp; {badge(flow_phase(snapshot.flow))} &nbsp; {bar} {escape(_done(nodes))}"
-    parts = [f"<div>{head}</div>"]
+    parts = [f"<div>{head}</div>", stale_line(snapshot.stale, snapshot.now, live=False)]
     if message := _state_message(snapshot.flow):
         parts.append(f'<div style="opacity:0.8">{escape(message)}</div>')
     drawn = figure(snapshot)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from vcnb.scene.dag import dag
 from vcnb.scene.flownodes import FlowSituation, NodeRecord, flow_phase
 from vcnb.scene.graph import Edge, Graph, Node
-from vcnb.scene.markup import bar, elapsed, folded, table
+from vcnb.scene.markup import bar, elapsed, folded, stale_line, table
 from vcnb.scene.svg import Figure
 from vcnb.scene.words import age, badge, seconds_of
 from vcnb.store.protocol import Obj
@@ -123,7 +123,7 @@ def sections(situation: FlowSituation, *, live: bool) -> Mapping[str, str]:
     """The sections of a flow as HTML, empty ones where there is nothing to show."""
     drawn = figure(situation)
     return {
-        "head": _head(situation, live=live),
+        "head": _head(situation, live=live) + stale_line(situation.stale, situation.now, live=live),
         "graph": folded("graph", drawn.show(live=live), open_=True) if drawn else "",
         "nodes": _nodes(situation, live=live),
         "events": _events(situation),

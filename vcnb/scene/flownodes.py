@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from vcnb.resources.phases import NODE_FINISHED, JobPhase, NodePhase
+from vcnb.scene.snapshot import Stale
 from vcnb.scene.words import seconds_of
 from vcnb.store.protocol import Obj
 
@@ -113,7 +114,7 @@ class FlowSituation:
     """A JobFlow and what explains it, at one moment. ``now`` is in seconds since the epoch, of the cluster's clock.
 
     ``jobs`` are the jobs that the flow owns, in the order of its nodes; ``events`` are about the flow, oldest first;
-    ``job_why`` says of jobs (by name) in words how they stand.
+    ``job_why`` says of jobs (by name) in words how they stand; ``stale``: what is shown may be old.
     """
 
     flow: Obj
@@ -122,6 +123,7 @@ class FlowSituation:
     events: Sequence[Obj] = ()
     job_why: Mapping[str, str] = field(default_factory=dict)
     now: float = 0.0
+    stale: Stale | None = None
 
 
 def flow_phase(flow: Obj) -> str:

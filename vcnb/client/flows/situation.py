@@ -15,6 +15,7 @@ from vcnb.scene.flownodes import FlowSituation, NodeRecord, node_records
 from vcnb.store.protocol import Obj
 
 if TYPE_CHECKING:
+    from vcnb.client.backend import Reader
     from vcnb.client.cluster import Cluster
 
 __all__ = ["gather", "jobs_of"]
@@ -24,12 +25,13 @@ _EXPLAINED: Final = 12
 _ASKED: Final = (NodePhase.FAILED, NodePhase.TIMED_OUT, NodePhase.RUNNING)
 
 
-async def jobs_of(cluster: Cluster, flow: Obj) -> dict[str, list[Obj]]:
-    """The jobs that a flow owns, by node in its order; of a node by item, round and attempt."""
+async def jobs_of(cluster: Cluster, flow: Obj, reader: Reader | None = None) -> dict[str, list[Obj]]:
+    """The jobs that a flow owns, by node in its order; of a node by item, round and attempt. ``reader``: see ``gather``."""
+    reader = reader or cluster._reader  # noqa: SLF001 - a part of the cluster
     meta = flow["metadata"]
     nodes = {str(node.get("name")): None for node in (flow.get("spec") or {}).get("flows") or ()}
     found: dict[str, list[tuple[Origin, Obj]]] = {name: [] for name in nodes}
-    for job in await cluster._reader.all(kinds.JOB, meta.get("namespace", "")):  # noqa: SLF001 - a part of the cluster
+    for job in await reader.all(kinds.JOB, meta.get("namespace", "")):
         origin = origin_of(job, meta["name"], nodes) if flow_uid(job) == meta["uid"] else None
         if origin is not None:
             found[origin.node].append((origin, job))
@@ -44,12 +46,14 @@ def _place(origin: Origin) -> tuple[int, int, int]:
     return (origin.item or 0, origin.iteration or 0, origin.attempt)
 
 
-async def gather(cluster: Cluster, flow: Obj, events: list[Obj], *, explain: bool = False) -> FlowSituation:
-    """The situation of ``flow`` as the cluster is now; with ``explain`` its jobs say how they stand."""
+async def gather(
+    cluster: Cluster, flow: Obj, events: list[Obj], *, explain: bool = False, reader: Reader | None = None
+) -> FlowSituation:
+    """The situation of ``flow`` as the cluster is now, or as ``reader`` sees it; with ``explain`` its jobs say how they stand."""
     nodes = node_records(flow)
-    jobs = {job["metadata"]["name"]: job for found in (await jobs_of(cluster, flow)).values() for job in found}
+    jobs = {job["metadata"]["name"]: job for found in (await jobs_of(cluster, flow, reader)).values() for job in found}
     said = await _explained(cluster, nodes, jobs) if explain else {}
-    return FlowSituation(flow, nodes, list(jobs.values()), events, said, cluster.time())
+    return FlowSituation(flow, nodes, list(jobs.values()), events, said, cluster.time(), cluster._engine.stale())  # noqa: SLF001
 
 
 async def _explained(cluster: Cluster, nodes: Mapping[str, NodeRecord], jobs: Mapping[str, Obj]) -> dict[str, str]:

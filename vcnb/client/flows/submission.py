@@ -72,7 +72,7 @@ async def submit_documents(cluster: Cluster, documents: Sequence[Document], name
     store, handles = cluster._store, []  # noqa: SLF001
     for document, item in zip(documents, checked, strict=True):
         if item.old is not None:
-            stored = await cluster._replace(document, item, namespace)  # noqa: SLF001
+            stored = await cluster._replace(document, item, namespace)
         elif kind_of(item.object) == kinds.JOBFLOW:
             stored = await store.create(item.object)
         else:

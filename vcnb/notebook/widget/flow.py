@@ -49,7 +49,7 @@ class FlowView(SceneWidget):
         PAINTER.dirty(self)
 
     def _read(self) -> FlowSituation:
-        return self._cluster._bridge.run(self._flow._situation())  # noqa: SLF001
+        return self._cluster._bridge.run(self._flow._situation(reader=self._cluster._engine.views))  # noqa: SLF001
 
     def _state(self, snapshot: FlowSituation) -> dict[str, Any]:
         opened = self._opening.state()
