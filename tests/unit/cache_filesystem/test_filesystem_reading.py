@@ -535,6 +535,26 @@ def test_a_closed_cluster_says_so(stage: Stage) -> None:
         file.read()
 
 
+def test_a_cluster_that_is_closed_during_a_read_says_so(stage: Stage) -> None:
+    stage.source.put(PATH, DATA)
+    stage.source.hold = stage.call(asyncio.Event)
+    fs = stage.filesystem()
+    with ThreadPoolExecutor(1) as threads:
+        blocked = threads.submit(fs.cat_file, NAME)
+
+        async def story() -> None:
+            reading = asyncio.create_task(fs._cat_file(NAME))
+            while stage.source.asked["stat"] < 2 or not stage.source.reads:  # noqa: ASYNC110 - another thread's loop
+                await asyncio.sleep(0.005)
+            await asyncio.to_thread(stage.close)
+            with pytest.raises(ClusterClosed):
+                await reading
+
+        asyncio.run(story())
+        with pytest.raises(ClusterClosed):
+            blocked.result()
+
+
 def test_cat_ranges_reads_each_file_in_one_version_and_gives_errors_back(stage: Stage) -> None:
     stage.source.put(PATH, DATA)
     stage.source.put("s3://b/d/y", b"0123456789")

@@ -200,7 +200,14 @@ async def wrap(link: Link, work: Coroutine[Any, Any, T]) -> T:
     if link.closed:
         work.close()
         raise _gone(link)
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, link.loop))
+    future = asyncio.run_coroutine_threadsafe(work, link.loop)
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if future.cancelled() and (task is None or not task.cancelling()):  # it was not the caller who was cancelled
+            raise _gone(link) from None
+        raise
 
 
 def _gone(link: Link) -> Exception:
