@@ -36,7 +36,7 @@ def test_who_goes_first(tmp_path, evictor, first):
     async def story(stage: PageStage) -> None:
         for path in "abc":
             await stage.put(path, MIB)
-        for path in ("b", "b", "c", "a", "a"):
+        for path in ("b", "a", "b", "a", "c"):
             read(stage, path, MIB)
         await stage.put("d", MIB)
         assert set("abc") - set(there(stage, *"abc")) == {first}

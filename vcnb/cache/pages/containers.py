@@ -34,6 +34,7 @@ class Container:
         "gone",
         "large",
         "live",
+        "looked",
         "number",
         "paths",
         "size",
@@ -51,8 +52,9 @@ class Container:
         self.descriptor = -1
         self.gone = False
         self.checked: set[int] = set()
-        """Of a large one: the pages that were checked since ``trusted``, while its time of change was ``stamp``."""
+        """Where pages begin that were checked since ``trusted``, while its time of change was ``stamp``."""
         self.stamp = 0
+        self.looked = 0.0
         self.trusted = 0.0
         self.paths: list[str] = []
         """Of a segment: the files that were put into it, for its compaction."""
@@ -147,6 +149,17 @@ class Containers:
         with self._lock:
             container = self.known[number]
             self._hold(container)
+            return container
+
+    def hold_open(self, number: int) -> Container | None:
+        """Hold a container if it is open; None when it is not."""
+        with self._lock:
+            container = self.known.get(number)
+            if container is None or container.descriptor < 0:
+                return None
+            if not container.users:
+                self._idle.pop(number, None)
+            container.users += 1
             return container
 
     def _hold(self, container: Container) -> None:

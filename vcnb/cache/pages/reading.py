@@ -1,7 +1,7 @@
 """Reading pages, in any thread: what is found is of the version asked for and passes its checksum, or it is not there.
 
-A page of a large range is checked when it is read first, and every ten minutes; in between it comes from memory, and is
-only checked again if its file was written to. Small files are checked whenever they are read.
+A page is checked when it is read first, and then every ten minutes; in between it comes from memory, and is only checked
+again if its container was written to. Pages of very small files are checked whenever they are read.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ __all__ = ["Reading"]
 _TRUST: Final = 600.0
 """Seconds after which a page that passed its check is checked again when it is read."""
 
+_GLANCE: Final = 1.0
+"""Seconds between two looks at whether a container was written to by somebody else."""
+
+_TRUSTED_SIZE: Final = 64 << 10
+"""Smaller ranges are checked sooner than it can be found out whether they were."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -38,6 +44,7 @@ class Reading:
     _touched: dict[str, None]
     _evicted: int
     _closed: bool
+    _last: Held | None
 
     def _free(self, freed: Freed) -> int:
         raise NotImplementedError
@@ -110,6 +117,12 @@ class Reading:
         if end == offset:
             known = self.version(file.path)
             return known is not None and known.same(file.version)
+        one = self._take_one(file, offset, end)
+        if one is not None:
+            try:
+                return self._fill(file.path, one[0], one[1], offset - one[0].first * PAGE_SIZE, buffer)
+            finally:
+                self.containers.done(one[1])
         taken = self._take(file, offset // PAGE_SIZE, page_count(end))
         if taken is None:
             return False
@@ -151,12 +164,31 @@ class Reading:
                 for page in range(max(first, begin), min(end, extent.end)):
                     start = (page - begin) * PAGE_SIZE
                     part = buffer[: min(PAGE_SIZE, extent.length - start)]
-                    container.checked.discard(extent.offset // PAGE_SIZE + page - begin)
+                    container.checked.discard(extent.offset + start)
                     good = self._fill(file.path, extent, container, start, part) and good
         finally:
             for _, container in taken:
                 self.containers.done(container)
         return good
+
+    def _take_one(self, file: FileInfo, offset: int, end: int) -> tuple[Extent, Container] | None:
+        """The usual case without detours: a file in one extent, its container open. None: look closer."""
+        with self._lock:
+            held = self._catalogue.files.get(file.path)
+            if held is None or self._closed or len(held.extents) != 1:
+                return None
+            if held.version is not file.version and not held.version.same(file.version):
+                return None
+            extent = held.extents[0]
+            begin = extent.first * PAGE_SIZE
+            if offset < begin or end > begin + extent.length:
+                return None
+            container = self.containers.hold_open(extent.container)
+            if container is None:
+                return None
+            if held is not self._last:
+                self._use(file.path, held)
+            return extent, container
 
     def _take(self, file: FileInfo, first: int, end: int) -> list[tuple[Extent, Container]] | None:
         """The extents of a range, their containers held."""
@@ -168,7 +200,8 @@ class Reading:
             extents = held.covering(first, end)
             if not extents:
                 return None
-            self._use(file.path, held)
+            if held is not self._last:
+                self._use(file.path, held)
             lost = None
             for extent in extents:
                 try:
@@ -184,33 +217,38 @@ class Reading:
         return None
 
     def _use(self, path: str, held: Held) -> None:
+        """Count the reads of one file that follow one another as one."""
+        self._last = held
         self._catalogue.used(path, held)
         self._touched[path] = None
 
     def _fill(self, path: str, extent: Extent, container: Container, start: int, buffer: memoryview) -> bool:
         """Read from ``start`` of an extent; pages that are not trusted are read whole and checked."""
-        end = start + len(buffer)
-        first, last = start // PAGE_SIZE, -(-end // PAGE_SIZE)
-        base = extent.offset // PAGE_SIZE
-        trusted = container.large and self._trusted(container, base + first, base + last)
-        if trusted:
-            good = _pread(container, buffer, extent.offset + start)
+        first, last = start // PAGE_SIZE, -(-(start + len(buffer)) // PAGE_SIZE)
+        pages = range(extent.offset + first * PAGE_SIZE, extent.offset + last * PAGE_SIZE, PAGE_SIZE)
+        worth = extent.length >= _TRUSTED_SIZE
+        if worth and self._trusted(container, pages):
+            if os.preadv(container.descriptor, (buffer,), extent.offset + start) == len(buffer):
+                return True
+            good = False
         else:
             good = all(_fill_page(extent, container, page, start, buffer) for page in range(first, last))
-            if good and container.large:
-                container.checked.update(range(base + first, base + last))
+            if good and worth:
+                container.checked.update(pages)
         if not good:
             self._damaged(path, extent, extent.first + first, extent.first + last, "it is not what was written")
         return good
 
-    def _trusted(self, container: Container, first: int, last: int) -> bool:
-        """Whether these pages were checked not long ago, and nobody has written to the container since."""
-        stamp, now = os.fstat(container.descriptor).st_mtime_ns, time.monotonic()
-        if stamp != container.stamp or now - container.trusted > _TRUST:
-            container.stamp, container.trusted = stamp, now
-            container.checked = set()
-            return False
-        return container.checked.issuperset(range(first, last))
+    @staticmethod
+    def _trusted(container: Container, pages: range) -> bool:
+        """Whether pages at these places were checked not long ago, and nobody has written to the container since."""
+        now = time.monotonic()
+        if now - container.looked > _GLANCE:
+            container.looked, stamp = now, os.fstat(container.descriptor).st_mtime_ns
+            if stamp != container.stamp or now - container.trusted > _TRUST:
+                container.stamp, container.trusted = stamp, now
+                container.checked = set()
+        return container.checked.issuperset(pages)
 
     def _checked(self, path: str, extent: Extent) -> bytearray | None:
         """All of an extent; None, and dropped, when it is damaged."""

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar
 
 from vcnb.cache.config import CacheConfig
 from vcnb.cache.pages import operations
-from vcnb.cache.pages.catalogue import CannotKeep, Catalogue, Extent, Freed
+from vcnb.cache.pages.catalogue import CannotKeep, Catalogue, Extent, Freed, Held
 from vcnb.cache.pages.checksum import page_sums
 from vcnb.cache.pages.containers import Containers, write_all
 from vcnb.cache.pages.drafts import Draft, Part
@@ -90,6 +90,7 @@ class PageStore(Reading):
         self._pending: list[tuple[Any, ...]] = []
         self._emptied: set[int] = set()
         self._touched: dict[str, None] = {}
+        self._last: Held | None = None
         self._pool = ThreadPoolExecutor(min(8, 2 + (os.cpu_count() or 1)), thread_name_prefix="vcnb-pages")
         self._loop = asyncio.get_running_loop()
         self._waiting: list[asyncio.Future[None]] = []
