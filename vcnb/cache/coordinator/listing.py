@@ -6,14 +6,16 @@ tried again from the last entry.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import heapq
 import re
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
-from vcnb.cache.coordinator.plan import backoff
+from vcnb.cache.coordinator.pieces import backoff
 from vcnb.cache.jobs.record import Checkpoint, JobOptions, JobRecord
 from vcnb.cache.jobs.request import normalise
 from vcnb.cache.paths import source_url
@@ -22,6 +24,7 @@ from vcnb.cache.protocol import (
     FailureCode,
     FileInfo,
     JobType,
+    Listing,
     UnderStore,
     UnderStores,
     Version,
@@ -34,6 +37,9 @@ __all__ = ["PAGE", "Entry", "Group", "ListingFailed", "Patience", "cached_files"
 
 PAGE: Final = 1000
 """Entries asked of a source at once."""
+
+AHEAD: Final = 16
+"""Lines of an index file whose sources are asked at once."""
 
 RETRIES: Final = 3
 T = TypeVar("T")
@@ -135,13 +141,27 @@ async def entries(
     yield Group(pending, Checkpoint(checkpoint.after, checkpoint.line, listed=True))
 
 
-async def _tree(
-    path: str, dst: str, stores: UnderStores, options: JobOptions, patience: Patience, after: str, line: int = 0
-) -> AsyncIterator[tuple[Entry, Checkpoint]]:
+async def _page(path: str, stores: UnderStores, options: JobOptions, patience: Patience, after: str) -> Listing:
+    """A page of a listing. Raises ListingFailed."""
     store = _open(stores, path, options)
+    return await patience(lambda: store.list(path, after=after, limit=PAGE), f"{path} cannot be listed")
+
+
+async def _tree(
+    path: str,
+    dst: str,
+    stores: UnderStores,
+    options: JobOptions,
+    patience: Patience,
+    after: str,
+    line: int = 0,
+    first: Awaitable[Listing] | None = None,
+) -> AsyncIterator[tuple[Entry, Checkpoint]]:
+    """Everything below a path; ``first`` is its first page, if that was asked for already."""
     done = False
     while not done:
-        listing = await patience(lambda: store.list(path, after=after, limit=PAGE), f"{path} cannot be listed")  # noqa: B023
+        listing = await (first or _page(path, stores, options, patience, after))
+        first = None
         for info in listing.entries:
             after = info.path
             yield _entry(info, path, dst), Checkpoint(after, line)
@@ -160,10 +180,73 @@ def _target(path: str, root: str, dst: str) -> str:
     return f"{dst.rstrip('/')}/{below}"
 
 
+class _Line(NamedTuple):
+    """A line of an index file: what to list, from where on, or why that cannot be."""
+
+    number: int
+    path: str
+    dst: str = ""
+    after: str = ""
+    failed: tuple[FailureCode, str] | None = None
+
+
 async def _index_entries(
     record: JobRecord, stores: UnderStores, patience: Patience, start: Checkpoint
 ) -> AsyncIterator[tuple[Entry, Checkpoint]]:
-    """Every line of an index file: a path, or ``source TAB target``; one that is a directory is listed (reference 2.9)."""
+    """Every line of an index file: a path, or ``source TAB target``; one that is a directory is listed (reference 2.9).
+
+    A line is at least one question to its source; those of the next lines are asked meanwhile.
+    """
+    options = record.options
+    lines = _index_lines(record, stores, patience, start)
+    ahead: deque[tuple[_Line, asyncio.Task[Listing] | None]] = deque()
+    broken: ListingFailed | None = None
+    more = True
+    try:
+        while True:
+            while more and len(ahead) < AHEAD:
+                try:
+                    line = await anext(lines)
+                except StopAsyncIteration:
+                    more = False
+                except ListingFailed as error:
+                    more, broken = False, error
+                else:
+                    ahead.append((line, _asked(line, stores, options, patience)))
+            if not ahead:
+                break
+            line, page = ahead.popleft()
+            if line.failed is not None:
+                yield Entry(line.path, Version(0), failed=line.failed), Checkpoint("", line.number)
+                continue
+            tree = _tree(line.path, line.dst, stores, options, patience, line.after, line.number, page)
+            try:
+                async for entry, checkpoint in tree:
+                    yield entry, checkpoint
+            except ListingFailed as error:
+                failed = Entry(line.path, Version(0), failed=(error.code, str(error)))
+                yield failed, Checkpoint("", line.number)
+    finally:
+        for _, page in ahead:
+            if page is not None:
+                page.cancel()
+    if broken is not None:
+        raise broken
+
+
+def _asked(line: _Line, stores: UnderStores, options: JobOptions, patience: Patience) -> asyncio.Task[Listing] | None:
+    """The first page of a line, on its way."""
+    if line.failed is not None:
+        return None
+    page = asyncio.get_running_loop().create_task(_page(line.path, stores, options, patience, line.after))
+    page.add_done_callback(lambda done: done.cancelled() or done.exception())  # a job that is stopped asks for none
+    return page
+
+
+async def _index_lines(
+    record: JobRecord, stores: UnderStores, patience: Patience, start: Checkpoint
+) -> AsyncIterator[_Line]:
+    """The lines that are left to do, each path once. Raises ListingFailed when the file cannot be read."""
     options = record.options
     pairs = record.type in {JobType.COPY, JobType.MOVE}
     seen: set[bytes] = set()
@@ -181,17 +264,9 @@ async def _index_entries(
             path, dst = _place(path), _place(dst) if pairs else ""
         except InvalidObject as error:
             what = f"line {number}: {error.errors[0].message}" + ("" if dst or not pairs else " (source TAB target)")
-            yield (
-                Entry(normalise(path) or text, Version(0), failed=(FailureCode.INVALID_ARGUMENT, what)),
-                Checkpoint("", number),
-            )
+            yield _Line(number, normalise(path) or text, failed=(FailureCode.INVALID_ARGUMENT, what))
             continue
-        after = start.after if number == start.line else ""
-        try:
-            async for entry, checkpoint in _tree(path, dst, stores, options, patience, after, number):
-                yield entry, checkpoint
-        except ListingFailed as error:
-            yield Entry(path, Version(0), failed=(error.code, str(error))), Checkpoint("", number)
+        yield _Line(number, path, dst, start.after if number == start.line else "")
 
 
 def _place(text: str) -> str:
