@@ -31,7 +31,9 @@ _MARK = [{"op": "add", "path": "/metadata/annotations/volcano.sh~1controller-out
 assert names.OUT_OF_SYNC == "volcano.sh/controller-out-of-sync"
 
 _PARALLEL = 32
-"""Requests in flight at once to a store that answers over a network."""
+"""Requests of one job in flight at once to a store that answers over a network."""
+_PARALLEL_IN_ALL = 64
+"""Of all jobs: more would only wait at the server, each on a connection of its own."""
 
 
 class Cause(NamedTuple):
@@ -81,6 +83,7 @@ class Shell:
         self.quiet = False
         """While an own write is shown to the local view: what it changes is known, so it need not be looked at again."""
         self._pod_failed = pod_failed
+        self._in_flight = asyncio.Semaphore(_PARALLEL_IN_ALL)
         self._pods = ctx.informers[POD]
         self._jobs = ctx.informers[JOB]
         # In this process every call returns at once: awaiting one after the other is then the fastest way.
@@ -269,7 +272,7 @@ class Shell:
         limit = asyncio.Semaphore(_PARALLEL)
 
         async def limited(obj: Obj) -> None:
-            async with limit:
+            async with limit, self._in_flight:
                 await call(obj)
 
         await asyncio.gather(*(limited(obj) for obj in objects))
