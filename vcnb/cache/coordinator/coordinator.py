@@ -20,11 +20,12 @@ from uuid import uuid4
 
 from vcnb.cache.config import CacheConfig
 from vcnb.cache.coordinator.dispatch import Dispatcher
+from vcnb.cache.coordinator.numbers import count_end, show_gauges
 from vcnb.cache.coordinator.run import JobRun, Verdict
 from vcnb.cache.coordinator.surroundings import Surroundings
 from vcnb.cache.errors import StoreUnavailable
 from vcnb.cache.jobs import transitions
-from vcnb.cache.jobs.record import ACTIVE, Counters, FailedFile, JobRecord, JobState
+from vcnb.cache.jobs.record import ACTIVE, FailedFile, JobRecord, JobState
 from vcnb.cache.jobs.transitions import Move
 from vcnb.cache.metrics import CacheMetrics
 from vcnb.cache.protocol import FailureCode, JobType, Membership, Ring, UnderStores
@@ -88,7 +89,7 @@ class Coordinator:
         self._unsubscribe: list[Callable[[], None]] = []
         self._moved: list[Callable[[JobRecord], None]] = []
         self._clean_ups: set[asyncio.Task[None]] = set()
-        self._gauges()
+        show_gauges(self.metrics, self.runs, self._dispatcher.inflight, lambda: self._clock.time() - self._renewed)
 
     @property
     def running(self) -> bool:
@@ -346,7 +347,7 @@ class Coordinator:
             await self._lost(run)
             return
         self._forget(run)
-        self._count_end(ended, counters)
+        count_end(self.metrics, ended, counters)
 
     async def _own_move(
         self,
@@ -531,57 +532,6 @@ class Coordinator:
 
     def _now_ms(self) -> int:
         return int(self._clock.time() * 1000)
-
-    def _count_end(self, record: JobRecord, counters: Counters) -> None:
-        self.metrics.count("cachejobs_jobs_finished", record.type, record.state)
-        seconds = (record.end_ms - record.start_ms) / 1000
-        self.metrics.observe("cachejobs_job_duration_seconds", seconds, record.type)
-        done = "freed" if record.type == JobType.FREE else "loaded"
-        for result, files, size in (
-            (done, counters.loaded_files, counters.loaded_bytes),
-            ("skipped", counters.skipped_files, counters.skipped_bytes),
-            ("failed", counters.failed_files, counters.failed_bytes),
-            ("vanished", counters.vanished_files, counters.vanished_bytes),
-        ):
-            self.metrics.count("cachejobs_files", record.type, result, by=files)
-            self.metrics.count("cachejobs_bytes", record.type, result, by=size)
-        self.metrics.count("cachejobs_ufs_fetched_bytes", by=counters.fetched_bytes)
-
-    def _gauges(self) -> None:
-        metrics = self.metrics
-
-        def jobs() -> dict[tuple[str, ...], float]:
-            found: dict[tuple[str, ...], float] = {}
-            for run in self.runs.values():
-                key = (run.record.type.value, run.record.state.value)
-                found[key] = found.get(key, 0) + 1
-            return found
-
-        def numbers(names: tuple[str, ...]) -> Callable[[], dict[tuple[str, ...], float]]:
-            def read() -> dict[tuple[str, ...], float]:
-                lives = {uuid: run.plan.live() for uuid, run in self.runs.items()}
-                return {
-                    (uuid, name.split("_")[0]): getattr(live, name) for uuid, live in lives.items() for name in names
-                }
-
-            return read
-
-        metrics.gauge("cachejobs_jobs", jobs)
-        metrics.gauge(
-            "cachejobs_job_files", numbers(("scanned_files", "loaded_files", "skipped_files", "failed_files"))
-        )
-        metrics.gauge("cachejobs_job_bytes", numbers(("total_bytes", "loaded_bytes", "skipped_bytes", "failed_bytes")))
-        metrics.gauge(
-            "cachejobs_job_throughput_bytes", lambda: {(uuid,): run.throughput() for uuid, run in self.runs.items()}
-        )
-        metrics.gauge(
-            "cachejobs_tasks_inflight",
-            lambda: {(name,): float(count) for name, count in self._dispatcher.inflight().items()},
-        )
-        metrics.gauge(
-            "cachejobs_retry_queue", lambda: {(uuid,): float(run.plan.retrying) for uuid, run in self.runs.items()}
-        )
-        metrics.gauge("cachejobs_coordinator_lease_age_seconds", lambda: {(): self._clock.time() - self._renewed})
 
 
 async def _cancel(worker: Any, record: JobRecord) -> None:

@@ -21,7 +21,8 @@ from vcnb.cache.coordinator.listing import (
     entries,
     indexed_files,
 )
-from vcnb.cache.coordinator.plan import Plan, Span
+from vcnb.cache.coordinator.pieces import Span
+from vcnb.cache.coordinator.plan import Plan
 from vcnb.cache.coordinator.room import Room, look_at_room
 from vcnb.cache.coordinator.surroundings import Surroundings
 from vcnb.cache.coordinator.verify import verify

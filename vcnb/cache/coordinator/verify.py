@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
 from vcnb.cache.coordinator.listing import Entry, Group, Patience, entries
-from vcnb.cache.coordinator.plan import Span
+from vcnb.cache.coordinator.pieces import Span
 from vcnb.cache.jobs.record import Checkpoint, Counters
 from vcnb.cache.protocol import FileInfo, WorkerLost
 
