@@ -33,9 +33,10 @@ def test_a_job_that_nobody_works_on():
 
 
 def test_a_job_in_a_queue():
-    said = why(situation("WAITING", working=True, ahead=3, running=100, capacity=100, workers=0))
+    said = why(situation("WAITING", working=True, ahead=3, running=100, capacity=100, workers=0, coordinators=0))
 
     assert said.splitlines()[1:] == [
+        "- no coordinator is up: vcnb coordinator --etcd ...",
         "- no worker can be reached",
         "- 3 jobs wait before it",
         "- 100 jobs run, which is all that may run at once",

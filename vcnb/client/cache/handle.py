@@ -249,6 +249,7 @@ class CacheHandle:
                 running=len(cache.coordinator.runs) if cache.coordinator is not None else None,
                 capacity=cache.config.running_capacity,
                 workers=len(cache.members.live()) if cache.working else None,
+                coordinators=len(await cache.store.coordinators()) if cache.store.shared else None,
                 working=cache.working or cache.store.shared,
             )
         return why(seen)

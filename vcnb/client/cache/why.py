@@ -21,7 +21,8 @@ __all__ = ["Situation", "why"]
 class Situation:
     """What is known of a job and its service. ``ahead``: jobs that wait before it; ``workers``: how many can be reached.
 
-    ``working``: whether this process works on jobs; None where that is not known (a real Alluxio).
+    ``working``: whether this process works on jobs; None where that is not known (a real Alluxio). ``coordinators``: how
+    many of a shared job store are up.
     """
 
     facts: JobFacts
@@ -33,6 +34,7 @@ class Situation:
     capacity: int = 0
     workers: int | None = None
     working: bool | None = None
+    coordinators: int | None = None
 
 
 _ADVICE: Final[Mapping[str, str]] = {
@@ -74,6 +76,8 @@ def _waiting(seen: Situation) -> Answer:
             next="open the cluster in a notebook, or submit with --wait",
         )
     facts = []
+    if seen.coordinators == 0:
+        facts.append("no coordinator is up: vcnb coordinator --etcd ...")
     if seen.workers == 0:
         facts.append("no worker can be reached")
     if seen.ahead:
