@@ -62,6 +62,8 @@ def test_cache_urls():
     shared = parse_cache_url("etcd://a:2379,b:2379/jobs/x")
     assert (shared.kind, shared.endpoints, shared.prefix) == ("etcd", ("http://a:2379", "http://b:2379"), "/jobs/x")
     assert parse_cache_url("alluxios://host:19999").endpoints == ("https://host:19999",)
+    other = parse_cache_url("alluxios://host:19999/proxy?api=master_v1&verify=off&timeout=5")
+    assert (other.prefix, other.api, other.verify, other.timeout) == ("/proxy", "master_v1", False, 5.0)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,11 @@ def test_cache_urls():
         ({"cache": "etcd://"}, "names no host"),
         ({"cache": "alluxio://a,b"}, "one coordinator"),
         ({"cache": "etcd://a:b"}, "no host:port"),
+        ({"cache": "etcd://a?api=x"}, "etcd:// has no options"),
+        ({"cache": "alluxio://a?api=v9"}, "api is one of"),
+        ({"cache": "alluxio://a?verify=no"}, "verify is on or off"),
+        ({"cache": "alluxio://a?timeout=soon"}, "above 0"),
+        ({"cache": "alluxio://a?ap=x"}, "there are api, verify, timeout"),
         ({"cache_capacity": "lots"}, "size such as 10Gi"),
         ({"cache_capacity": "1Ki"}, "at least one page"),
         ({"cache_workers": 0}, "above 0"),

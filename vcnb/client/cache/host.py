@@ -125,7 +125,15 @@ class CacheHost:
         if self._alluxio is None:
             from vcnb.cache.alluxio.access import AlluxioAccess
 
-            self._alluxio = AlluxioAccess(self.place.endpoints[0], self.clock, base_path=self.place.prefix)
+            place = self.place
+            self._alluxio = AlluxioAccess(
+                place.endpoints[0],
+                self.clock,
+                api=place.api,
+                base_path=place.prefix,
+                timeout=place.timeout,
+                verify=place.verify,
+            )
         return self._alluxio
 
     def when_started(self, listener: Callable[[EmbeddedCache], None]) -> Callable[[], None]:

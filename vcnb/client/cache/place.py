@@ -1,30 +1,38 @@
 """Where a cluster's cache is: read from the options of ``vcnb.connect``.
 
 cache="etcd://host:port[,host:port...][/prefix]"   jobs in etcd, shared by coordinators
-cache="alluxio://host:19999"                       a real Alluxio Enterprise does the work; alluxios:// is by HTTPS
+cache="alluxio://host:19999[/base][?api=...]"      a real Alluxio Enterprise does the work; alluxios:// is by HTTPS. In the query:
+                                                   api=v1_load|master_v1|worker_v1 (found out), verify=off, timeout=20
 (nothing)                                          jobs and pages of this cluster alone
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from vcnb.errors import VcnbError
 
 __all__ = ["CachePlace", "capacity_of", "parse_cache_url"]
 
 _SCHEMES: Final = ("etcd", "etcds", "alluxio", "alluxios")
+_APIS: Final = ("auto", "v1_load", "master_v1", "worker_v1")
 
 
 @dataclass(frozen=True)
 class CachePlace:
-    """A parsed cache URL. ``kind``: ``embedded``, ``etcd`` or ``alluxio``; ``endpoints`` are URLs."""
+    """A parsed cache URL. ``kind``: ``embedded``, ``etcd`` or ``alluxio``; ``endpoints`` are URLs.
+
+    ``api``, ``verify`` and ``timeout`` (seconds) are for a real Alluxio.
+    """
 
     kind: str = "embedded"
     endpoints: tuple[str, ...] = ()
     prefix: str = ""
+    api: str = "auto"
+    verify: bool = True
+    timeout: float = 20.0
 
 
 def parse_cache_url(url: str | None) -> CachePlace:
@@ -37,6 +45,7 @@ def parse_cache_url(url: str | None) -> CachePlace:
             f"cannot use the cache {url!r}: write etcd://host:port[,host:port] for a shared job store, "
             "or alluxio://host:19999 for a real Alluxio"
         )
+    rest, _, query = rest.partition("?")
     hosts, slash, path = rest.partition("/")
     names = [host.strip() for host in hosts.split(",") if host.strip()]
     kind = scheme.removesuffix("s")
@@ -48,7 +57,26 @@ def parse_cache_url(url: str | None) -> CachePlace:
         raise VcnbError(f"cannot use the cache {url!r}: it names no host; write {kind}://host:port")
     if kind == "alluxio" and len(endpoints) > 1:
         raise VcnbError(f"cannot use the cache {url!r}: name one coordinator of the Alluxio cluster")
-    return CachePlace(kind, endpoints, f"/{path}" if slash and path else "")
+    place = CachePlace(kind, endpoints, f"/{path}" if slash and path else "")
+    return _with_query(url, place, dict(parse_qsl(query, keep_blank_values=True)))
+
+
+def _with_query(url: str, place: CachePlace, query: dict[str, str]) -> CachePlace:
+    allowed = ("api", "verify", "timeout") if place.kind == "alluxio" else ()
+    for name in query:
+        if name not in allowed:
+            known = f"there are {', '.join(allowed)}" if allowed else f"{place.kind}:// has no options"
+            raise VcnbError(f"cannot use the cache {url!r}: unknown option {name!r}; {known}")
+    api, verify = query.get("api", place.api), query.get("verify", "on")
+    if api not in _APIS or verify not in {"on", "off"}:
+        raise VcnbError(f"cannot use the cache {url!r}: api is one of {', '.join(_APIS)}; verify is on or off")
+    try:
+        timeout = float(query.get("timeout", place.timeout))
+    except ValueError:
+        timeout = 0.0
+    if not timeout > 0:
+        raise VcnbError(f"cannot use the cache {url!r}: timeout is in seconds, above 0")
+    return replace(place, api=api, verify=verify == "on", timeout=timeout)
 
 
 def _check(url: str, endpoint: str) -> None:
