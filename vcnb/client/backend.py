@@ -54,7 +54,7 @@ class LogReader(Protocol):
     """Reads what pods have written. ``tail`` counts lines of each pod."""
 
     async def of_pod(
-        self, pod: Obj, container: str | None = None, *, tail: int | None = None, previous: bool = False
+        self, pod: Obj, container: str | None = None, *, tail: int | None = None, previous: bool | int = False
     ) -> str:
         """What one pod has written."""
         ...
@@ -67,7 +67,7 @@ class LogReader(Protocol):
         container: str | None = None,
         *,
         tail: int | None = None,
-        previous: bool = False,
+        previous: bool | int = False,
     ) -> str:
         """What a job's pods have written; lines begin with ``pod | `` when several pods are asked for."""
         ...

@@ -288,7 +288,7 @@ class JobHandle(Handle):
         container: str | None = None,
         *,
         tail: int | None = None,
-        previous: bool = False,
+        previous: bool | int = False,
     ) -> str:
         self._check_pods(task, index, container, tail)
         return await self._cluster._logs.of_job(  # noqa: SLF001
@@ -313,12 +313,13 @@ class JobHandle(Handle):
         container: str | None = None,
         follow: bool = False,
         tail: int | None = None,
-        previous: bool = False,
+        previous: bool | int = False,
     ) -> str | Iterator[str]:
         """What the job's pods have written: one string, or with ``follow`` an iterator of lines until the job has ended.
 
         Lines begin with ``pod | `` when several pods are asked for. ``tail``: only the last n lines of each pod;
-        ``previous``: the container before its last restart. Bytes that are not UTF-8 become U+FFFD. Raises VcnbError for a
+        ``previous``: the container before its last restart; ``previous=2`` the one before that, and so on (embedded clusters
+        keep what every attempt wrote until the job is deleted, Kubernetes the last one). Bytes that are not UTF-8 become U+FFFD. Raises VcnbError for a
         task, index or container that the job does not have.
         """
         if follow:
@@ -335,7 +336,7 @@ class JobHandle(Handle):
         index: int | None = None,
         container: str | None = None,
         tail: int | None = None,
-        previous: bool = False,
+        previous: bool | int = False,
     ) -> Awaitable[str]:
         """Awaitable twin of :meth:`logs` without ``follow``."""
         return self._bridge.wrap(self._logs(task, index, container, tail=tail, previous=previous))

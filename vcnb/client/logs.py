@@ -32,7 +32,7 @@ class NodeLogs:
         self._engine = engine
 
     async def of_pod(
-        self, pod: Obj, container: str | None = None, *, tail: int | None = None, previous: bool = False
+        self, pod: Obj, container: str | None = None, *, tail: int | None = None, previous: bool | int = False
     ) -> str:
         """What one pod has written."""
         from vcnb.local.node.logs import LogQuery
@@ -47,14 +47,14 @@ class NodeLogs:
         container: str | None = None,
         *,
         tail: int | None = None,
-        previous: bool = False,
+        previous: bool | int = False,
     ) -> str:
         """What a job's pods have written; lines begin with ``pod | `` when several pods are asked for."""
         from vcnb.local.node.logs import LogQuery
 
         return self._read(LogQuery.of_job(job, task, index, container), tail=tail, previous=previous)
 
-    def _read(self, query: LogQuery, *, tail: int | None, previous: bool) -> str:
+    def _read(self, query: LogQuery, *, tail: int | None, previous: bool | int) -> str:
         node = self._engine.node
         return "" if node is None else node.logs.read(query, tail=tail, previous=previous)
 

@@ -53,7 +53,7 @@ class PayloadHandle(JobHandle):
         container: str | None = None,
         *,
         tail: int | None = None,
-        previous: bool = False,
+        previous: bool | int = False,
     ) -> str:
         text = visible(await super()._logs(task, index, container, previous=previous))
         return last_lines(text, tail)

@@ -144,15 +144,15 @@ class Logs:
         chosen = [(record, directory) for record, directory in found if query.selects(record)]
         return sorted(chosen, key=lambda entry: str(entry[0].get("created") or ""))
 
-    def read(self, query: LogQuery, *, tail: int | None = None, previous: bool = False) -> str:
-        """The newest attempt of each stream as one text; ``previous`` the one before it.
+    def read(self, query: LogQuery, *, tail: int | None = None, previous: bool | int = False) -> str:
+        """The newest attempt of each stream as one text; ``previous`` the one before it, ``previous=2`` that before that.
 
         ``tail`` counts lines of each stream. Lines are prefixed ``pod | `` only when several pods are asked for.
         """
         parts = []
         several = self.several(query)
         for stream in self.streams(query):
-            attempts = stream.attempts[:-1] if previous else stream.attempts
+            attempts = stream.attempts[: -int(previous)] if previous else stream.attempts
             if not attempts:
                 continue
             text = _read(attempts[-1].log, tail)

@@ -75,6 +75,9 @@ class CacheView(SceneWidget):
             "now": snapshot.now,
         }
 
+    def _again(self) -> str:
+        return f"%cache progress --id {self._handle.id}"
+
     def _static(self, snapshot: scene.CacheSnapshot) -> dict[str, str]:
         return {"text/plain": scene.text(snapshot), "text/html": scene.html(snapshot)}
 

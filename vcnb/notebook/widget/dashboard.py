@@ -58,6 +58,9 @@ class Dashboard(SceneWidget):
             "now": snapshot.now,
         }
 
+    def _again(self) -> str:
+        return "%vcnb dashboard"
+
     def _static(self, snapshot: ClusterSnapshot) -> dict[str, str]:
         return {"text/plain": scene.text(snapshot), "text/html": scene.html(snapshot)}
 

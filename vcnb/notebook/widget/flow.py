@@ -86,6 +86,10 @@ class FlowView(SceneWidget):
         close = '<button data-close="1" aria-label="close the group">✕ close</button>'
         return f"<div>{close} {escape(group.note)}</div>{table(('node', 'phase', 'job', ''), rows)}{rest}"
 
+    def _again(self) -> str:
+        where = "" if self._flow.namespace == self._cluster.namespace else f" -n {self._flow.namespace}"
+        return f"%jobflow watch {self._flow.name}{where}"
+
     def _static(self, snapshot: FlowSituation) -> dict[str, str]:
         from vcnb.scene.flow import text
         from vcnb.scene.markup import block

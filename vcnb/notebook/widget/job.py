@@ -121,6 +121,10 @@ class JobView(SceneWidget):
             "now": snapshot.now,
         }
 
+    def _again(self) -> str:
+        where = "" if self._job.namespace == self._cluster.namespace else f" -n {self._job.namespace}"
+        return f"%vcjob watch {self._job.name}{where}"
+
     def _static(self, snapshot: JobSnapshot) -> dict[str, str]:
         return static_bundle(snapshot)
 

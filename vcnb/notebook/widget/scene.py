@@ -6,6 +6,8 @@ import functools
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
@@ -99,6 +101,21 @@ class SceneWidget(anywidget.AnyWidget):
         """The same as ``text/html`` and ``text/plain``."""
         raise NotImplementedError
 
+    def _again(self) -> str:
+        """What a person runs to see it as it is now, where only the saved form is left."""
+        raise NotImplementedError
+
+    def _passing(self, snapshot: Any) -> dict[str, str]:
+        """The static form of what goes on: with the moment of which it is true, for when no kernel keeps it up to date."""
+        bundle = self._static(snapshot)
+        moment = datetime.fromtimestamp(snapshot.now, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        words = f"as it was at {moment} UTC; {{}} shows it as it is now"
+        note = words.format(f"<code>{escape(self._again())}</code>")
+        return {
+            "text/plain": f"{bundle['text/plain']}\n({words.format(self._again())})",
+            "text/html": f'{bundle["text/html"]}<div style="font-size:12px;opacity:0.8">{note}</div>',
+        }
+
     def _ended(self, snapshot: Any) -> bool:
         """Whether nothing will change any more."""
         return False
@@ -130,21 +147,21 @@ class SceneWidget(anywidget.AnyWidget):
         if not self._over and self._cluster._engine.remote:  # noqa: SLF001 - silence may mean that nothing is heard
             PAINTER.later(self, REMOTE_SECONDS)
         if self._ended(snapshot):
-            self._finish(snapshot)
+            self._finish(self._static(snapshot))
         elif self._plain:
-            self._update(self._static(snapshot))
+            self._update(self._passing(snapshot))
 
     @property
     def _plain(self) -> bool:
         """Whether the front end does not run widgets."""
         return bool(self._shown) and not self._mounted and time.monotonic() - self._shown_at >= MOUNT_SECONDS
 
-    def _finish(self, snapshot: Any) -> None:
+    def _finish(self, bundle: Mapping[str, str]) -> None:
         """Put the static form wherever it is shown. The models stay for a while, for pages that were loaded anew."""
         if self._over:
             return
         self._over = True
-        self._last = self._static(snapshot)
+        self._last = bundle
         self._update(self._last)
         self._stop()
         _ended.append(self)
@@ -169,13 +186,15 @@ class SceneWidget(anywidget.AnyWidget):
     def _settle(self) -> None:
         if self.comm is None or self._over:
             return
-        self._finish(self._read())
+        snapshot = self._read()
+        over = self._ended(snapshot)
+        self._finish(self._static(snapshot) if over else self._passing(snapshot))
 
     # -- showing
 
     def _bundle(self) -> dict[str, Any]:
         widget = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
-        return {"application/vnd.jupyter.widget-view+json": widget, **self._static(self._read())}
+        return {"application/vnd.jupyter.widget-view+json": widget, **self._passing(self._read())}
 
     def _ipython_display_(self, **_: Any) -> None:
         """Show it in the running cell, so that its output can be replaced when everything has ended."""
