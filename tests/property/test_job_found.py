@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from property.world import World
 from scenario.notation import task
 from scenario.scene import Scene
 from vcnb.controllers.job.timers import noted_actions
@@ -148,3 +149,23 @@ def test_an_eviction_that_an_action_waits_for_is_not_answered_again_after_a_cras
     default.sim.start_controllers()
 
     assert [waiting.request.pod_name for waiting in noted_actions(default.job)] == ["j-b-0"]
+
+
+def test_a_restart_that_is_in_the_status_is_not_answered_again_because_its_pods_are_not_deleted_yet():
+    tasks = [task("a*3(min 0)", ["TaskFailed->RestartTask"], max_retry=2), task("c*1")]
+    spec = {"minAvailable": 0, "maxRetry": 2, "tasks": tasks}
+    world = World()
+    try:
+        world.submit(
+            {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
+        )
+        world.run_all()
+        world.together([("run", 0), ("restart", 0)])
+        world.flaky.die_after(4)  # three marks and the status: no pod is deleted any more
+        world.report("restart", 1, 1)
+
+        world.crash()
+
+        assert world.job["status"]["retryCount"] == 1
+    finally:
+        world.close()

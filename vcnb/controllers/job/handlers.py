@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from vcnb.clock import parse_time
-from vcnb.controllers.job import events, finished_pods
+from vcnb.controllers.job import events, finished_pods, seen_pods
 from vcnb.controllers.job.cache import CacheError, JobInfo, PodIdentity, identify
 from vcnb.controllers.job.events import Happening
 from vcnb.controllers.job.lost import lost_pods
@@ -234,7 +234,7 @@ class Handlers:
             identity = identify(pod)
             if identity is None:
                 continue
-            if identity.marked and not pod["metadata"].get("deletionTimestamp"):
+            if identity.marked and not pod["metadata"].get("deletionTimestamp") and not _kill_is_noted(info, pod):
                 # A kill pass got no further than the marks: why it wanted to kill has not been answered yet.
                 identity = identity._replace(marked=False)
             happening = events.on_pod_added(pod, identity, self._cache, self._behaviour)
@@ -322,6 +322,18 @@ def _note_evicting(info: JobInfo, identity: PodIdentity, pod: Obj) -> None:
     given_grace = bool(metadata.get("deletionGracePeriodSeconds"))
     if metadata.get("deletionTimestamp") and (given_grace or not events.is_finished(pod)):
         info.evicting.add(identity.uid)
+
+
+def _kill_is_noted(info: JobInfo, pod: Obj) -> bool:
+    """Whether the status was written after the pod was marked: it does not count the pod among those seen any more.
+
+    Of finished pods only the succeeded are noted, so of those it cannot be told.
+    """
+    status = (info.job or {}).get("status") or {}
+    if seen_pods.FIELD not in status or events.is_finished(pod):
+        return False
+    names = {pod_name(info.name, task, index) for task, index in seen_pods.noted(status, seen_pods.UNFINISHED)}
+    return pod["metadata"]["name"] not in names
 
 
 def _differs(old: Obj, new: Obj) -> bool:
