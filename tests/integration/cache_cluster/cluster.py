@@ -321,12 +321,12 @@ class Client:
         """The name of the coordinator that ended a job."""
         return (await self.record(id)).owner
 
-    async def right(self, id: str, files: dict[str, bytes]) -> JobRecord:
+    async def right(self, id: str, files: dict[str, bytes], *, replicas: int = 1) -> JobRecord:
         """The job ends SUCCEEDED, its numbers are those of the source, and so is what is cached."""
         record = await self.ended(id)
         assert record.state == JobState.SUCCEEDED, (record.reason, record.message, await self.service.failures(id))
         counters = (await self.service.progress(id)).counters
-        size = sum(map(len, files.values()))
+        size = replicas * sum(map(len, files.values()))
         assert (counters.scanned_files, counters.failed_files, counters.vanished_files) == (len(files), 0, 0)
         assert counters.loaded_files + counters.skipped_files == len(files)
         assert (counters.total_bytes, counters.loaded_bytes + counters.skipped_bytes) == (size, size)

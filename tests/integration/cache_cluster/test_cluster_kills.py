@@ -41,13 +41,16 @@ async def kill_and_restart(program: Program, away: float) -> None:
 @pytest.mark.parametrize("round_", range(-(-KILLS // IN_ONE_JOB)))
 def test_kill_9_at_random_points(tmp_path: Path, etcd: EtcdServer, round_: int) -> None:
     chance = random.Random(SEED + round_)
+    replicas = 1 + round_ % 2
     print(f"VCNB_CACHE_SEED={SEED}, round {round_}")
     with cluster(tmp_path, etcd) as site:
         files = site.fill(120, seed=SEED + round_)
         site.start(workers=3)
 
         async def story(client: Client) -> None:
-            job = await client.service.load(site.path, verify=True, batch_size=3, bandwidth=SLOW)
+            job = await client.service.load(
+                site.path, verify=True, batch_size=3, bandwidth=SLOW * replicas, replicas=replicas
+            )
             for _ in range(IN_ONE_JOB):
                 await asyncio.sleep(chance.uniform(0.0, 1.5))
                 record = await client.record(job.id)
@@ -56,7 +59,7 @@ def test_kill_9_at_random_points(tmp_path: Path, etcd: EtcdServer, round_: int) 
                 if owner and chance.random() < 0.5:
                     victims = [site.coordinators[owner]]
                 await kill_and_restart(chance.choice(victims), chance.uniform(0.0, 1.0))
-            record = await client.right(job.id, files)
+            record = await client.right(job.id, files, replicas=replicas)
             again = await client.service.load(site.path, skip_if_exists=True)
             assert (await client.ended(again.id)).state == JobState.SUCCEEDED
             await client.compare(files)
