@@ -196,7 +196,10 @@ class PageStore(Reading):
     async def room(self, size: int) -> Reservation:
         """Room for ``size`` bytes; waits while others write and may leave some. Raises CannotKeep when there never is."""
         while True:
-            reservation = Reservation(self, 0)
+            reservation = Reservation(self, size)
+            if self._reserve(size):
+                return reservation
+            reservation.size = 0
             try:
                 await self.run(lambda: reservation.grow(size))  # noqa: B023 done before the next round
             except CannotKeep as error:
@@ -220,10 +223,17 @@ class PageStore(Reading):
         """Reserve ``size`` bytes, evicting what must go; returns the evicted bytes. Raises CannotKeep."""
         with self._writing:
             before = self._evicted
-            self._evict(size)
-            with self._lock:
-                self._reserved += size
+            while not self._reserve(size):
+                self._evict(size)
             return self._evicted - before
+
+    def _reserve(self, size: int) -> bool:
+        """Take room that is free; False when there is not enough of it."""
+        with self._lock:
+            if self._closed or self._catalogue.bytes + self._reserved + size > self.capacity:
+                return False
+            self._reserved += size
+            return True
 
     def give_back(self, reservation: Reservation, size: int | None = None) -> None:
         """What a reservation does not need any more: all, or ``size`` of it."""
@@ -241,6 +251,8 @@ class PageStore(Reading):
 
     def _evict(self, size: int) -> None:
         catalogue = self._catalogue
+        if self._closed:
+            raise CannotKeep("the page store is closed")
         room = self.capacity - size - self._reserved
         if catalogue.bytes <= room:
             return

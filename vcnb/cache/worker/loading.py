@@ -28,6 +28,7 @@ from vcnb.cache.protocol import (
     page_count,
 )
 from vcnb.cache.sources.local import LocalStore
+from vcnb.cache.worker.batching import Batches
 from vcnb.cache.worker.failures import ShortRead, failed, result_of
 from vcnb.cache.worker.localcopy import LocalRange, load_small
 from vcnb.cache.worker.rates import Limit
@@ -73,6 +74,7 @@ class Loader:
         self._slots = asyncio.Semaphore(at_once)
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._batches = asyncio.Semaphore(1)
+        self._batched = Batches(pages)
         self._coming: dict[str, tuple[Version, asyncio.Future[None]]] = {}
 
     async def load(self, task: Task, limits: tuple[Limit, ...]) -> tuple[list[UnitResult], int]:
@@ -95,6 +97,10 @@ class Loader:
             for number, local in others:
                 group.create_task(self._load_one(work, number, local))
         return [work.results[number] for number in range(len(task.units))], work.evicted
+
+    async def close(self) -> None:
+        """Until nothing is being written any more; its tasks have ended before."""
+        await self._batched.close()
 
     async def coming(self, file: FileInfo) -> bool:
         """Whether a small file was on its way; then it has come now, or has not."""
@@ -285,7 +291,7 @@ class Loader:
             data = b"".join([piece async for piece in pieces])
             if len(data) != length:
                 raise ShortRead(length, len(data))
-            await pages.run(lambda: pages.add([Part(file.path, file.version, first, data)], reservation))
+            await self._batched.add(Part(file.path, file.version, first, data), reservation)
             return
         draft = await pages.run(lambda: pages.draft(file.path, file.version, first, reservation))
         try:

@@ -170,6 +170,7 @@ class LocalWorker:
             work.cancel()
         if works:
             await asyncio.wait(works)
+        await self._loader.close()
         await self.pages.close()
 
     # -- what is cached
