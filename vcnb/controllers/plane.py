@@ -55,7 +55,8 @@ class ControlPlane:
     runs the cache nodes of flows; it may also be set later (``flows.cache``). ``behaviour`` is the Job controller's
     where it is not that of ``compat``, to see what one difference from Volcano does. ``controllers`` are those to run
     (see ``CONTROLLERS``; None: all). ``server_defaults``: the store fills in the defaults of Volcano's resource
-    definitions. ``informer_clock`` times the local views' attempts to reach the store, where ``clock`` is not to.
+    definitions; ``fill_defaults``: nobody fills in those of Volcano's webhooks, so the Job controller does.
+    ``informer_clock`` times the local views' attempts to reach the store, where ``clock`` is not to.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class ControlPlane:
         behaviour: Behaviour | None = None,
         controllers: Collection[str] | None = None,
         server_defaults: bool = False,
+        fill_defaults: bool = False,
         informer_clock: Clock | None = None,
     ) -> None:
         self.informers = Informers(store, clock=informer_clock or clock)
@@ -88,7 +90,12 @@ class ControlPlane:
         self._flows: FlowController | None = None
         if "job-controller" in chosen:
             self._jobs = JobController(
-                self.context, workers=workers, max_requeue=max_requeue, hold=hold, behaviour=behaviour
+                self.context,
+                workers=workers,
+                max_requeue=max_requeue,
+                hold=hold,
+                behaviour=behaviour,
+                fill_defaults=fill_defaults,
             )
             self._take(self._jobs, self._jobs.metrics)
         if "jobflow-controller" in chosen:

@@ -144,6 +144,30 @@ def test_it_leads_and_runs_jobs():
     play(scene)
 
 
+@pytest.mark.parametrize("compat", ["default", "strict"])
+def test_a_job_that_no_webhook_has_seen_is_completed(compat: str):
+    """As ``kubectl apply`` brings it where Volcano's webhooks are not installed; ``strict`` leaves it as it is."""
+
+    async def scene(world: World) -> None:
+        world.start(world.process(compat=compat))
+        await world.pass_time(1)
+        spec = {"tasks": [{"replicas": 2, "template": {"spec": {"containers": []}}}]}
+        metadata = {"name": "j", "namespace": "default"}
+        await world.memory.create(
+            {"apiVersion": JOB.api_version, "kind": "Job", "metadata": metadata, "spec": {"queue": "default", **spec}}
+        )
+        await world.pass_time(1)
+
+        job = world.memory.peek(JOB, "j", "default")
+        assert job is not None
+        found = {key: job["spec"].get(key) for key in ("schedulerName", "minAvailable", "maxRetry")}
+        filled = {"schedulerName": "volcano", "minAvailable": 2, "maxRetry": 3}
+        assert found == (filled if compat == "default" else dict.fromkeys(filled))
+        assert job["spec"]["tasks"][0].get("name") == ("default0" if compat == "default" else None)
+
+    play(scene)
+
+
 def test_stopping_gives_the_lease_up_and_the_next_one_goes_on():
     async def scene(world: World) -> None:
         first, second = world.process(identity="first"), world.process(identity="second")

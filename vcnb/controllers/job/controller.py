@@ -59,6 +59,7 @@ class JobController:
     ``workers`` jobs are worked on side by side; a request that fails is tried again up to ``max_requeue`` times with a
     growing back-off (-1: without limit), after that slowly (upstream: the job is terminated). ``hold`` is how many seconds
     a change that no policy answers may wait for more of its kind; on a remote API server it saves writes.
+    ``fill_defaults``: complete the spec of a new job as admission does, for a server where nobody else does it.
     """
 
     name = "job-controller"
@@ -71,6 +72,7 @@ class JobController:
         max_requeue: int = 15,
         hold: float = 0.0,
         behaviour: Behaviour | None = None,
+        fill_defaults: bool = False,
     ) -> None:
         self.ctx = ctx
         self.behaviour = behaviour or Behaviour.of(ctx.compat)
@@ -96,7 +98,7 @@ class JobController:
         shell = Shell(ctx, self.cache, self.behaviour, self.metrics, self._stories, pod_failed=self._error_pods.add)
         self._shell = shell
         self._groups = groups
-        self._syncs = SyncPass(shell, hooks, groups, self.delays)
+        self._syncs = SyncPass(shell, hooks, groups, self.delays, fill_defaults=fill_defaults)
         self._kills = KillPass(shell, hooks, groups)
         self._handlers = Handlers(self, shell)
         self._commands = Commands(ctx, self.cache, delete_first=not self.behaviour.commands_after, enqueue=self.enqueue)

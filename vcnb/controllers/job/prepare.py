@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from vcnb.admission.defaults import job_defaults
 from vcnb.controllers.job.cache import JobInfo
 from vcnb.controllers.job.depends import unknown_dependencies
 from vcnb.controllers.job.groups import PodGroups
@@ -15,7 +16,7 @@ from vcnb.controllers.job.problems import PassFailed
 from vcnb.controllers.job.shell import Cause, Shell
 from vcnb.controllers.job.status import phase_of
 from vcnb.controllers.job.volumes import VolumePlan, claim_key, plan_volumes, typed_tasks
-from vcnb.errors import AlreadyExists, VcnbError
+from vcnb.errors import AlreadyExists, Forbidden, InvalidObject, VcnbError
 from vcnb.resources import names
 from vcnb.resources.kinds import JOB, PERSISTENTVOLUMECLAIM, QUEUE
 from vcnb.resources.phases import JobPhase
@@ -34,10 +35,11 @@ def is_initiated(job: Obj) -> bool:
 class Preparation:
     """Brings about what the pods of a job need; each method returns the Job as it is afterwards."""
 
-    def __init__(self, shell: Shell, hooks: Hooks, groups: PodGroups) -> None:
+    def __init__(self, shell: Shell, hooks: Hooks, groups: PodGroups, *, fill_defaults: bool = False) -> None:
         self._shell = shell
         self._hooks = hooks
         self._groups = groups
+        self._fill_defaults = fill_defaults
         self._queues = shell.ctx.informers[QUEUE]
         self._claims = shell.ctx.informers[PERSISTENTVOLUMECLAIM]
 
@@ -83,6 +85,8 @@ class Preparation:
         return await self._make_claims(info, job)
 
     async def _begin(self, info: JobInfo, job: Obj, cause: Cause) -> Obj:
+        if self._fill_defaults:
+            job = await self._filled(job)
         status = dict(job.get("status") or {})
         status["state"] = {**(status.get("state") or {}), "phase": JobPhase.PENDING.value}
         if info.spec.min_available:
@@ -93,6 +97,20 @@ class Preparation:
         except VcnbError as error:
             self._shell.warn(job, "JobStatusError", f"Failed to initialize job status, err: {error}")
             raise
+
+    async def _filled(self, job: Obj) -> Obj:
+        """The job with what admission would have filled in, on a server that has no webhooks of Volcano's to do it."""
+        spec = job["spec"]
+        filled = job_defaults(dict(spec), update=True)
+        if filled == spec:
+            return job
+        try:
+            stored = await self._shell.ctx.store.update({**job, "spec": filled})
+        except (InvalidObject, Forbidden) as error:
+            self._shell.warn(job, "DefaultsNotSet", f"the defaults of the spec could not be stored: {error}")
+            return job
+        self._shell.saw_job(stored)
+        return stored
 
     def _report_dependencies(self, info: JobInfo, job: Obj) -> None:
         if self._shell.behaviour.strict_dependencies:

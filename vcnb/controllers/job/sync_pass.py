@@ -33,14 +33,16 @@ __all__ = ["SyncPass"]
 
 
 class SyncPass:
-    """Runs sync passes. ``delays`` are the actions that wait."""
+    """Runs sync passes. ``delays`` are the actions that wait; ``fill_defaults``: see the Job controller."""
 
-    def __init__(self, shell: Shell, hooks: Hooks, groups: PodGroups, delays: DelayedActions) -> None:
+    def __init__(
+        self, shell: Shell, hooks: Hooks, groups: PodGroups, delays: DelayedActions, *, fill_defaults: bool = False
+    ) -> None:
         self._shell = shell
         self._delays = delays
         self._hooks = hooks
         self._groups = groups
-        self._preparation = Preparation(shell, hooks, groups)
+        self._preparation = Preparation(shell, hooks, groups, fill_defaults=fill_defaults)
         self._templates: dict[str, tuple[Any, dict[int, PodTemplate]]] = {}
 
     def forget(self, key: str) -> None:

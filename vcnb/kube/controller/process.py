@@ -153,6 +153,7 @@ class ControllerProcess:
             collect_garbage=False,
             controllers=options.controllers,
             server_defaults=True,
+            fill_defaults=options.compat == "default",
         )
 
     async def _lead_while_elected(self, plane: ControlPlane, stop: asyncio.Event) -> None:
