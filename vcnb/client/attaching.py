@@ -6,6 +6,7 @@ function's results, a sweep's table and an executed notebook come back, too.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -121,12 +122,30 @@ def _not_found(
     return NotFound(f"there is no {looked} {name!r}{where}{hint}", ObjectRef(kinds.JOB.kind, name))
 
 
-def default_cluster(cluster: Any) -> Cluster:
-    """The cluster that ``vcnb.attach`` looks in: as given, by its URL, or the default one."""
+_chosen: Cluster | None = None
+
+
+def look_in(cluster: Cluster) -> None:
+    """Make ``vcnb.attach`` look in this cluster: a notebook has chosen it (``%vcnb connect``)."""
+    global _chosen  # noqa: PLW0603 - a process has one default
+    _chosen = cluster
+
+
+def _looked_in(cluster: Any) -> Cluster:
+    """As given, by its URL, the notebook's, or the default one."""
     from vcnb.client.cluster import Cluster
     from vcnb.client.connect import connect
+    from vcnb.client.url import DEFAULT_URL, parse_url
 
-    return cluster if isinstance(cluster, Cluster) else connect(cluster)
+    if isinstance(cluster, Cluster):
+        return cluster
+    if cluster is None and _chosen is not None and not _chosen.closed:
+        return _chosen
+    if parse_url(cluster or os.environ.get("VCNB_CLUSTER") or DEFAULT_URL).scheme == "memory":
+        raise VcnbError(
+            'every "memory://" is a new cluster, with nothing in it; ask the one that you have: cluster.attach(...)'
+        )
+    return connect(cluster)
 
 
 def attach(name: str, namespace: str | None = None, *, kind: str | None = None, cluster: Any = None) -> Any:
@@ -135,6 +154,6 @@ def attach(name: str, namespace: str | None = None, *, kind: str | None = None, 
         job = vcnb.attach("train")
         job.view()                      # or in a cell: %vcjob watch train
 
-    ``cluster``: a cluster or its URL (default: that of ``vcnb.connect()``). See ``Cluster.attach``.
+    ``cluster``: a cluster or its URL (default: the one that the notebook's magics talk to, else that of ``vcnb.connect()``). See ``Cluster.attach``.
     """
-    return default_cluster(cluster).attach(name, namespace, kind=kind)
+    return _looked_in(cluster).attach(name, namespace, kind=kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vcnb.client.attaching import look_in
 from vcnb.client.cluster import Cluster
 from vcnb.client.connect import connect
 
@@ -12,13 +13,14 @@ _current: Cluster | None = None
 
 def current() -> Cluster:
     """The notebook's cluster; connects to the default one when there is none yet, or it was closed."""
-    global _current  # noqa: PLW0603 - a notebook talks to one cluster at a time
     if _current is None or _current.closed:
-        _current = connect()
+        set_current(connect())
+    assert _current is not None
     return _current
 
 
 def set_current(cluster: Cluster) -> None:
     """Make ``cluster`` the one that magics talk to; the one before stays as it is."""
-    global _current  # noqa: PLW0603 - as above
+    global _current  # noqa: PLW0603 - a notebook talks to one cluster at a time
     _current = cluster
+    look_in(cluster)

@@ -172,5 +172,27 @@ def test_the_module_level_form_looks_in_the_default_cluster_or_the_one_given(mon
     cluster.submit(job())
     assert vcnb.attach("train", cluster=cluster).name == "train"
 
+    monkeypatch.setattr("vcnb.client.attaching._chosen", None)
     monkeypatch.setattr("vcnb.client.connect.connect", lambda _=None: cluster)
+    monkeypatch.setenv("VCNB_CLUSTER", "embedded://any")
     assert vcnb.attach("train").name == "train"
+
+
+def test_it_looks_in_the_cluster_that_the_notebook_has_chosen(monkeypatch, cluster):
+    from vcnb.notebook import current
+
+    monkeypatch.setattr(current, "_current", None)
+    monkeypatch.setattr("vcnb.client.attaching._chosen", None)
+    cluster.submit(job())
+
+    current.set_current(cluster)
+
+    assert vcnb.attach("train").name == "train"
+
+
+def test_where_memory_is_the_default_nothing_can_be_left_in_it(monkeypatch):
+    monkeypatch.setattr("vcnb.client.attaching._chosen", None)
+    monkeypatch.setenv("VCNB_CLUSTER", "memory://")
+
+    with pytest.raises(vcnb.VcnbError, match=r"cluster\.attach"):
+        vcnb.attach("train")
