@@ -7,6 +7,7 @@ known, 2 usage. With ``--strict``: 0 created or resumed, 3 exists already, 4 not
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -63,10 +64,31 @@ def _opened(*, work: bool = False) -> Iterator[Any]:
     if place:
         cluster = connect("memory://", controllers="off", cache=place)
     else:
-        cluster = connect(root.params.get("cluster"), controllers="off")
+        cluster = _own(root.params.get("cluster"), work=work)
     with cluster:
         cluster.cache._works = work  # noqa: SLF001 - a command looks, and starts nothing unless it waits
         yield cluster.cache
+
+
+def _own(url: str | None, *, work: bool) -> Any:
+    """The cluster of a URL; while another process has it open, what can be seen of its cache from outside."""
+    from vcnb.client.connect import connect
+    from vcnb.client.url import DEFAULT_URL, parse_url
+    from vcnb.errors import ClusterBusy
+
+    try:
+        return connect(url, controllers="off")
+    except ClusterBusy as busy:
+        if work:
+            raise
+        directory = parse_url(url or os.environ.get("VCNB_CLUSTER") or DEFAULT_URL).directory
+        cluster = connect("memory://", controllers="off")
+        try:
+            cluster._bridge.run(cluster._engine.cache.look_at(directory, busy.pid))  # noqa: SLF001 - a part of the client
+        except BaseException:
+            cluster.close()
+            raise
+        return cluster
 
 
 def _exits(command: Callable[P, int | None]) -> Callable[P, None]:

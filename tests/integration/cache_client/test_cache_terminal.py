@@ -1,6 +1,9 @@
 """``vcnb cache ... --wait`` in a terminal, on real files: what is printed and how it exits."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -73,6 +76,36 @@ def test_free_copy_and_move(run, data, tmp_path):
     assert f"moving path 'file://{target}' to 'file://{other}':" in move.output
     assert len(list((tmp_path / "other").iterdir())) == 5
     assert [row["State"] for row in json.loads(run("list", "--format", "JSON").output)] == ["SUCCEEDED"] * 4
+
+
+def test_jobs_of_a_cluster_that_a_notebook_has_open_are_looked_at_beside_it(data, tmp_path):
+    """Another process may look; what would change something says who has the cluster."""
+    command = [
+        sys.executable,
+        "-c",
+        "from vcnb.cli.main import main; main()",
+        "--cluster",
+        f"embedded://t?dir={tmp_path / 'c'}",
+    ]
+
+    def outside(*words):
+        return subprocess.run([*command, "cache", *words], capture_output=True, text=True, check=False, timeout=60)
+
+    with vcnb.connect(f"embedded://t?dir={tmp_path / 'c'}") as cluster:
+        early = outside("list")
+        load = cluster.cache.load(data).wait()
+        progress = outside("load", "--path", data, "--progress")
+        listed = outside("list", "--format", "JSON")
+        stop = outside("free", "--path", data, "--submit")
+        wait = outside("free", "--path", data, "--submit", "--wait")
+
+    assert early.returncode == 255
+    assert "there are no cache jobs" in early.stderr
+    assert "Job State: SUCCEEDED" in progress.stdout
+    assert [row["JobId"] for row in json.loads(listed.stdout)] == [load.id]
+    assert (stop.returncode, wait.returncode) == (255, 255)
+    assert f"process {os.getpid()} has this cluster open" in stop.stderr
+    assert f"process {os.getpid()}" in wait.stderr
 
 
 def test_what_was_submitted_in_a_terminal_runs_when_the_cluster_is_connected(run, data, tmp_path):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vcnb.cache.api import JobAccess
     from vcnb.cache.config import CacheConfig
     from vcnb.cache.embedded import EmbeddedCache
+    from vcnb.cache.stores.jobs import JobStore
 
 __all__ = ["NOT_HERE", "CacheHost", "property_name"]
 
@@ -49,6 +50,7 @@ class CacheHost:
         self.directory: Path | None = target.directory / "cache" if target.scheme == "embedded" else None
         self._embedded: EmbeddedCache | None = None
         self._alluxio: AlluxioAccess | None = None
+        self._viewed: JobStore | None = None
         self._config: CacheConfig | None = None
         self._opening = asyncio.Lock()
         self._background: set[asyncio.Task[Any]] = set()
@@ -105,6 +107,20 @@ class CacheHost:
                 for listener in list(self._listeners):
                     listener(cache)
         return cache
+
+    async def look_at(self, directory: Path, owner: int | None) -> None:
+        """Show the jobs of a cluster in ``directory`` that another process has open, as they are now; for reading only.
+
+        Raises StoreUnavailable when there are none.
+        """
+        from vcnb.cache.embedded import EmbeddedCache
+        from vcnb.cache.stores.jobs import JobStore
+        from vcnb.cache.stores.view import RocksView
+
+        store = JobStore(RocksView(directory / "cache" / "jobs", owner))
+        cache = EmbeddedCache(None, self.clock, self.config, job_store=store)
+        await cache.start(work=False)
+        self._embedded, self._viewed = cache, store
 
     def _new(self) -> EmbeddedCache:
         from vcnb.cache.embedded import EmbeddedCache
@@ -228,6 +244,9 @@ class CacheHost:
         cache, self._embedded = self._embedded, None
         if cache is not None:
             await cache.stop()
+        viewed, self._viewed = self._viewed, None
+        if viewed is not None:
+            await viewed.close()
         alluxio, self._alluxio = self._alluxio, None
         if alluxio is not None:
             await alluxio.close()
