@@ -504,7 +504,10 @@ class Cluster:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else f"{len(self.jobs)} jobs"
+        try:
+            state = "closed" if self.closed else f"{len(self.jobs)} jobs"
+        except VcnbError as error:  # a server that is away, or that lets nobody look
+            state = str(error)
         return f"<vcnb cluster {self.url}: {state}>"
 
 

@@ -18,7 +18,7 @@ from vcnb.client.jsonvalues import plain
 from vcnb.client.records import FlowState, PhaseRecord, phase_history
 from vcnb.controllers.flow.advance import RETRY, TERMINATE
 from vcnb.controllers.flow.commands import change_for
-from vcnb.errors import FlowFailed, InvalidState, NotFound, VcnbError, WaitTimeout
+from vcnb.errors import FlowFailed, InvalidState, NotFound, ServerTimeout, Unreachable, VcnbError, WaitTimeout
 from vcnb.resources import kinds
 from vcnb.resources.phases import FLOW_FINISHED, FlowPhase, JobAction, NodePhase
 from vcnb.scene.flownodes import FlowSituation, NodeRecord, flow_phase, node_records
@@ -358,6 +358,14 @@ class FlowHandle(Handle):
         told = [obj for obj in await reader.all(kinds.EVENT, self.namespace) if _is_about(obj, self.uid)]
         return await gather(self._cluster, flow, sorted(told, key=_when), explain=explain, reader=reader)
 
+    async def _situation_or_seen(self) -> FlowSituation:
+        """The situation; while the server is away what was seen last."""
+        try:
+            return await self._situation()
+        except (Unreachable, ServerTimeout):
+            backend, nodes = self._cluster._engine, node_records(self._seen)  # noqa: SLF001
+            return FlowSituation(self._seen, nodes, now=backend.clock.time(), stale=backend.stale())
+
     def view(self) -> Any:
         """A widget that keeps itself up to date: the flow's graph, node by node; ``.close()``.
 
@@ -408,13 +416,13 @@ class FlowHandle(Handle):
         if self._cluster.closed:
             situation = FlowSituation(self._seen, node_records(self._seen))
         else:
-            situation = self._bridge.run(self._situation())
+            situation = self._bridge.run(self._situation_or_seen())
         return {"text/plain": text(situation), "text/html": html(situation)}
 
     def __repr__(self) -> str:
         from vcnb.scene.flow import one_line
 
-        flow = self._current()
+        flow = self._last_known()
         return one_line(flow, node_records(flow))
 
 

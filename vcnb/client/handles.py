@@ -116,6 +116,13 @@ class Handle:
             self._bridge.run(self._refresh())
         return self._seen
 
+    def _last_known(self) -> Obj:
+        """The current state; while the server is away the one that was seen last. For what shows the object."""
+        try:
+            return self._current()
+        except (Unreachable, ServerTimeout):
+            return self._seen
+
     async def _refresh(self) -> Obj:
         """Read the object again, on the loop; keeps the last state when it is gone."""
         try:

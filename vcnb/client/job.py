@@ -29,7 +29,7 @@ from vcnb.client.logs import check_logs
 from vcnb.client.records import COUNTERS, JobState, PhaseRecord, phase_history
 from vcnb.client.situation import gather
 from vcnb.client.story import Story, steps_of
-from vcnb.errors import Conflict, InvalidState, JobFailed, NotFound, VcnbError, WaitTimeout
+from vcnb.errors import Conflict, InvalidState, JobFailed, NotFound, ServerTimeout, Unreachable, VcnbError, WaitTimeout
 from vcnb.resources import kinds
 from vcnb.resources.phases import JobPhase
 from vcnb.scene.snapshot import JobSnapshot, pod_order
@@ -377,6 +377,14 @@ class JobHandle(Handle):
         await self._refresh()
         return await gather(self._cluster, self._seen, reader)
 
+    async def _situation_or_seen(self) -> JobSnapshot:
+        """The situation; while the server is away what was seen last."""
+        try:
+            return await self._situation()
+        except (Unreachable, ServerTimeout):
+            backend = self._cluster._engine  # noqa: SLF001
+            return JobSnapshot(self._seen, now=backend.clock.time(), stale=backend.stale())
+
     async def _story(self) -> Story:
         """What has happened to the job, step by step: records ``time stimulus before after reason``, shown as a table.
 
@@ -450,14 +458,14 @@ class JobHandle(Handle):
         if self._cluster.closed:
             situation = JobSnapshot(self._seen)
         else:
-            situation = self._bridge.run(self._situation())
+            situation = self._bridge.run(self._situation_or_seen())
             situation = replace(situation, why=why(situation))
         return {"text/plain": text(situation), "text/html": html(situation)}
 
     def __repr__(self) -> str:
         from vcnb.scene.job import one_line
 
-        shown = one_line(self._current())
+        shown = one_line(self._last_known())
         return f"<deleted {shown[1:]}" if self._gone else shown
 
 

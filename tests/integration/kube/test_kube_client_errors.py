@@ -241,6 +241,8 @@ def test_a_server_that_goes_away_makes_views_stale_and_they_go_on_when_it_is_bac
         try:
             eventually(lambda: cluster.status().stale is not None)
             status = cluster.status()
+            shown, html = repr(handle), handle._repr_mimebundle_()["text/html"]
+            assert "cannot be reached" in repr(cluster)
             with pytest.raises(Unreachable):
                 cluster.submit(job("no"))
         finally:
@@ -248,6 +250,8 @@ def test_a_server_that_goes_away_makes_views_stale_and_they_go_on_when_it_is_bac
 
         assert "stale        since" in str(status)
         assert status.jobs == {"Running": 1}
+        assert "Running" in shown
+        assert "stale since" in html
         assert waiting.result(PATIENCE).phase == "Completed"
         eventually(lambda: cluster.status().stale is None)
 
