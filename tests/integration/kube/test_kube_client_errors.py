@@ -25,9 +25,10 @@ PATIENCE = 40.0
 RULES = [
     {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"], "verbs": ["*"]},
     {"apiGroups": ["flow.volcano.sh"], "resources": ["jobflows", "jobtemplates"], "verbs": ["*"]},
-    {"apiGroups": ["bus.volcano.sh"], "resources": ["commands"], "verbs": ["create", "list"]},
+    {"apiGroups": ["bus.volcano.sh"], "resources": ["commands"], "verbs": ["create", "get", "list", "watch", "delete"]},
     {"apiGroups": ["scheduling.volcano.sh"], "resources": ["podgroups"], "verbs": ["get", "list", "watch"]},
     {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": ["get", "list", "watch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
     {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["*"]},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create", "get", "update"]},
 ]
@@ -91,6 +92,23 @@ def test_a_user_with_rights_in_one_namespace_needs_no_more(
         assert "completed" in done.why()
         assert cluster.status().jobs["Completed"] == 2
         done.delete()
+
+
+def test_a_flow_that_decides_needs_no_more_either(client_server: ApiServer, machine: Machine, own_namespace: str):
+    allow(client_server, "guest", own_namespace, RULES)
+    flow = vcnb.Flow("decides", params={"go": False})
+    steps = [vcnb.Task("m", image="python:3.11", command=["true"])]
+    flow.add("first", steps) >> flow.add("second", steps, when="params.go")
+    with Volcano(client_server.kubeconfig), connected(client_server, own_namespace, "guest") as cluster:
+        handle = cluster.submit(flow).wait(timeout=PATIENCE)
+
+        assert {name: record.phase for name, record in handle.nodes.items()} == {
+            "first": "Succeeded",
+            "second": "Skipped",
+        }
+        assert cluster.status().notices == []
+        handle.delete()
+        assert not cluster.jobs.list()
 
 
 def test_a_queue_that_may_not_be_seen_is_not_called_missing(client_server: ApiServer, own_namespace: str):

@@ -47,6 +47,8 @@ _CLIENT: Final = (
     Need("flows", kinds.JOBFLOW, _ALL, "note"),
     Need("flows", kinds.JOBTEMPLATE, _ALL, "note"),
     Need("flows that Volcano cannot run", kinds.CONFIGMAP, _ALL, "note"),
+    Need("flows that Volcano cannot run", kinds.COMMAND, ("watch", "delete"), "note"),
+    Need("flows that Volcano cannot run", kinds.EVENT, ("create", "patch"), "note"),
     Need("flows that Volcano cannot run", kinds.LEASE, ("create", "get", "update"), "note"),
     Need("queues", kinds.QUEUE, ("get", "list"), "note", cluster=True),
     Need("how full the cluster is", kinds.NODE, ("list", "watch"), "note", cluster=True),
