@@ -67,6 +67,7 @@ widgets-check: widgets/node_modules/.package-lock.json
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/reconcile.py
 	$(BIN)/python benchmarks/latency.py
+	$(BIN)/python benchmarks/views.py
 
 notebooks: $(VENV)/.test
 	$(BIN)/python notebooks/save.py

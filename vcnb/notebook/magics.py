@@ -1,6 +1,7 @@
 """The magics ``%%vcjob``, ``%%jobflow``, ``%%jobnode``, ``%vcjob``, ``%jobflow``, ``%cache`` and ``%vcnb``.
 
-Each verb is a small function; the parser says what it takes.
+Each verb is a small function; the parser says what it takes. What they need is imported when one is first used, so that
+``%load_ext vcnb`` costs nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, no_var_expand
 
 from vcnb.errors import VcnbError
-from vcnb.notebook import cache, flows, flowverbs, jobs, settings
 from vcnb.notebook.arguments import Help, split
 from vcnb.notebook.silence import ends_silently, silence
 
@@ -41,6 +41,8 @@ class VcnbMagics(Magics):
 
         `%vcjob VERB -h` and `%%vcjob -h` show all options. {expr} and $name in the line are replaced from your variables.
         """
+        from vcnb.notebook import jobs
+
         if cell is None:
             return self._dispatch("vcjob", line, jobs.VERBS)
         return self._guarded(lambda words: jobs.submit_cell(self.shell, words, cell), line)
@@ -65,6 +67,8 @@ class VcnbMagics(Magics):
 
         `%jobflow VERB -h` and `%jobflow help` show all options. {expr} and $name in the line are replaced from your variables.
         """
+        from vcnb.notebook import flows, flowverbs
+
         if cell is None:
             return self._dispatch("jobflow", line, flowverbs.VERBS)
         return self._guarded(lambda words: flows.submit_cell(self.shell, words, cell), line)
@@ -77,6 +81,8 @@ class VcnbMagics(Magics):
         %%jobnode prepare --cpu 1
         print("Python, or bash with a first line #!/bin/bash")
         """
+        from vcnb.notebook import flows
+
         self._guarded(lambda words: flows.keep_cell(words, cell), line)
 
     @no_var_expand
@@ -96,6 +102,8 @@ class VcnbMagics(Magics):
 
         `%cache VERB -h` shows all options. {expr} and $name in the line are replaced from your variables.
         """
+        from vcnb.notebook import cache
+
         return self._dispatch("cache", line, cache.VERBS)
 
     @no_var_expand
@@ -110,6 +118,8 @@ class VcnbMagics(Magics):
         %vcnb config [frontend=live|static|none|auto] [widgets=on|off|auto]
         %vcnb nest              allow asyncio.run() in cells, where that is safe
         """
+        from vcnb.notebook import settings
+
         return self._dispatch("vcnb", line, settings.VERBS)
 
     def _dispatch(self, magic: str, line: str, verbs: dict[str, Callable[[Any, Sequence[str]], Any]]) -> Any:
