@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +72,56 @@ def test_only_the_last_lines_are_read_when_asked_for(cluster: Cluster):
 
     assert job.logs(tail=2) == "99\n100\n"
     assert list(job.logs(follow=True, tail=3)) == ["98", "99", "100"]
+
+
+def test_the_run_before_the_present_one_can_be_read(cluster: Cluster, tmp_path: Path):
+    script = f"if [ -e {tmp_path}/again ]; then echo second; else touch {tmp_path}/again; echo first; exit 1; fi"
+    task = vcnb.Task("main", image="python:3.11", command=["sh", "-c", script], pod={"restartPolicy": "OnFailure"})
+
+    job = cluster.submit(vcnb.Job(name="twice", tasks=[task])).wait(timeout=PATIENCE)
+
+    assert job.logs() == "second\n"
+    assert job.logs(previous=True) == "first\n"
+
+
+def test_each_container_has_its_own_output(cluster: Cluster):
+    containers = [
+        {"name": name, "image": "python:3.11", "command": ["sh", "-c", f"echo {name}"]} for name in ("left", "right")
+    ]
+    task = {"name": "both", "replicas": 1, "template": {"spec": {"restartPolicy": "Never", "containers": containers}}}
+    manifest = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "two"}}
+
+    job = cluster.submit({**manifest, "spec": {"tasks": [task]}}).wait(timeout=PATIENCE)
+
+    assert job.logs() == "left\n"
+    assert job.logs(container="right") == "right\n"
+    with pytest.raises(vcnb.VcnbError, match="left, right"):
+        job.logs(container="middle")
+
+
+def test_a_queue_is_closed_and_opened_by_commands(cluster: Cluster):
+    name = f"queue-{cluster.namespace}"
+    manifest = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}}
+    queue = cluster.submit({**manifest, "spec": {"weight": 1}})
+
+    def until(state: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while queue.state != state:
+            assert time.monotonic() < deadline, queue.state
+            time.sleep(0.05)
+
+    queue.close()
+    until("Closed")
+    with pytest.raises(vcnb.InvalidObject, match=name):
+        cluster.submit(shell("late", "true", queue=name))
+    queue.open()
+    until("Open")
+
+    assert cluster.submit(shell("early", "true", queue=name)).wait(timeout=PATIENCE).phase == "Completed"
+    queue.close()
+    until("Closed")
+    queue.delete()
+    assert name not in cluster.queues
 
 
 def test_a_job_is_suspended_resumed_and_terminated_by_commands(cluster: Cluster):
