@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 import click
@@ -46,16 +48,16 @@ _SAID: Final[Mapping[str, tuple[str, str]]] = {
 def cache(place: str | None) -> None:
     """Load datasets into the cache, free, copy and move them: the commands of `alluxio job`.
 
-    Without --cache (or VCNB_CACHE) the jobs are those of the cluster; --submit --wait runs one to its end, else it goes on
-    when something connects to the cluster.
+    Without --cache (or VCNB_CACHE) the jobs are those of the cluster. A process of its own works on what was submitted; it
+    leaves the jobs to a notebook that opens the cluster.
 
     Exit codes are Alluxio's: 0 done, 254 progress of a job that is not known, 255 refused or no answer; 2 for a wrong option.
     """
 
 
 @contextmanager
-def _opened(*, work: bool = False) -> Iterator[Any]:
-    """The cluster's cache; without ``work`` its jobs are only looked at."""
+def _opened(*, work: bool = False, look: bool = False, patience: float = 0.0) -> Iterator[Any]:
+    """The cluster's cache; without ``work`` nothing is begun, and with ``look`` nothing can be changed."""
     from vcnb.client.connect import connect
 
     context = click.get_current_context()
@@ -64,31 +66,75 @@ def _opened(*, work: bool = False) -> Iterator[Any]:
     if place:
         cluster = connect("memory://", controllers="off", cache=place)
     else:
-        cluster = _own(root.params.get("cluster"), work=work)
+        url = root.params.get("cluster")
+        cluster = _look(url) if look else _own(url, look=not work, patience=patience)
     with cluster:
         cluster.cache._works = work  # noqa: SLF001 - a command looks, and starts nothing unless it waits
         yield cluster.cache
 
 
-def _own(url: str | None, *, work: bool) -> Any:
-    """The cluster of a URL; while another process has it open, what can be seen of its cache from outside."""
-    from vcnb.client.connect import connect
+def _directory(url: str | None) -> Path:
     from vcnb.client.url import DEFAULT_URL, parse_url
+
+    return parse_url(url or os.environ.get("VCNB_CLUSTER") or DEFAULT_URL).directory
+
+
+def _go_on(opened: Any) -> None:
+    """Have unfinished jobs of an own cluster worked on when this command has ended."""
+    from vcnb.client.cache import background
+
+    own = opened._host.embedded  # noqa: SLF001 - the command is a part of the client
+    directory = opened._host.directory  # noqa: SLF001
+    if own is None or directory is None or own.store.shared or not background.wanted():
+        return
+    if any(opened.list(state=state, limit=1) for state in ("WAITING", "RUNNING", "VERIFYING")):
+        url = click.get_current_context().find_root().params.get("cluster")
+        click.get_current_context().call_on_close(lambda: background.start(url, directory.parent))
+
+
+def _own(url: str | None, *, look: bool, patience: float = 0.0) -> Any:
+    """The cluster of a URL, or (``look``) its jobs as they are, without taking the cluster from whoever has it.
+
+    ``patience``: seconds to try again while another process has it.
+    """
+    from vcnb.client.connect import connect
     from vcnb.errors import ClusterBusy
 
-    try:
-        return connect(url, controllers="off")
-    except ClusterBusy as busy:
-        if work:
-            raise
-        directory = parse_url(url or os.environ.get("VCNB_CLUSTER") or DEFAULT_URL).directory
-        cluster = connect("memory://", controllers="off")
+    end = time.monotonic() + patience
+    while True:
         try:
-            cluster._bridge.run(cluster._engine.cache.look_at(directory, busy.pid))  # noqa: SLF001 - a part of the client
-        except BaseException:
-            cluster.close()
-            raise
-        return cluster
+            return connect(url, controllers="off")
+        except ClusterBusy as busy:
+            if look:
+                return _seen(url, busy.pid)
+            if time.monotonic() >= end:
+                raise
+        time.sleep(0.1)
+
+
+def _seen(url: str | None, owner: int | None = None) -> Any:
+    """A cluster that shows the jobs of another one's cache. Raises StoreUnavailable when there are none."""
+    from vcnb.client.connect import connect
+
+    cluster = connect("memory://", controllers="off")
+    try:
+        cluster._bridge.run(cluster._engine.cache.look_at(_directory(url), owner))  # noqa: SLF001 - a part of the client
+    except BaseException:
+        cluster.close()
+        raise
+    return cluster
+
+
+def _look(url: str | None) -> Any:
+    """As ``_own`` to look; what is on the disk is enough, so that nobody has to give way for that."""
+    from vcnb.cache.errors import StoreUnavailable
+
+    if not (url or os.environ.get("VCNB_CLUSTER") or "embedded://").startswith("embedded://"):
+        return _own(url, look=False)
+    try:
+        return _seen(url)
+    except StoreUnavailable:  # there are no jobs yet, or they are being written just now
+        return _own(url, look=True)
 
 
 def _exits(command: Callable[P, int | None]) -> Callable[P, None]:
@@ -235,9 +281,11 @@ def _run(type: str, places: Mapping[str, str | None], given: Mapping[str, Any]) 
     shown = given["index_file"] or ":".join(named.values())
     if operation == "submit":
         return _submit(type, named, given, shown)
-    with _opened() as opened:
+    with _opened(look=operation == "progress") as opened:
         if operation == "stop":
-            return _stop(opened, type, named, given, shown)
+            code = _stop(opened, type, named, given, shown)
+            _go_on(opened)
+            return code
         return _progress(opened, type, named, given, shown)
 
 
@@ -274,9 +322,7 @@ def _submit(type: str, places: Mapping[str, str], given: Mapping[str, Any], show
             click.echo(f"warning: {warning}", err=True)
         if given["wait"]:
             return _wait(job, given)
-        own = opened._host.embedded  # noqa: SLF001 - as above
-        if own is not None and not own.store.shared and not exists:
-            click.echo("note: it runs when a notebook opens this cluster, or at once with --wait", err=True)
+        _go_on(opened)
         return STRICT["already_exists"] if exists and given["strict"] else 0
 
 
@@ -358,7 +404,7 @@ def list_jobs(job_type: str, job_state: str, coordinator: str, shown: str, limit
     from vcnb.scene.cache import COLUMNS, jobs_rows
     from vcnb.scene.tables import text_table
 
-    with _opened() as opened:
+    with _opened(look=True) as opened:
         jobs = opened.list(job_type, job_state, coordinator=coordinator, limit=limit, after=after)
         rows = jobs_rows(jobs._jobs)  # noqa: SLF001 - the table's own rows
     if shown.upper() == "JSON":
@@ -390,6 +436,23 @@ def rerun(path: str | None, kind: str, uuid: str, coordinator: str) -> int:
     for job in jobs:
         click.echo(f"{job.facts.id} {job.facts.type.lower()} {job.facts.path} {job.outcome}")
     return 0 if any(job.outcome == "requeued" for job in jobs) else 1
+
+
+@cache.command()
+@_exits
+def work() -> None:
+    """Work on the jobs of this cluster's cache until none is unfinished: what --submit starts in the background."""
+    import signal
+    import threading
+
+    from vcnb.client.cache.background import announced
+
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    url = click.get_current_context().find_root().params.get("cluster")
+    with announced(_directory(url)), _opened(work=True, patience=10.0) as opened:
+        while not ended.is_set() and any(opened.list(state=state, limit=1) for state in _STATES[:3]):
+            ended.wait(0.5)
 
 
 @cache.command()

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from vcnb.client.cluster import Cluster
-from vcnb.client.url import DEFAULT_URL, parse_url
+from vcnb.client.url import DEFAULT_URL, Target, parse_url
 from vcnb.errors import VcnbError
 
 __all__ = ["connect"]
@@ -43,6 +43,15 @@ def connect(url: str | None = None, **options: Any) -> Cluster:
             if other:
                 raise VcnbError(f"{target.key} is connected already, with {other}; close it first: cluster.close()")
             return known
-        cluster = Cluster(target)
+        cluster = _opened(target)
         _clusters[target.key] = cluster
         return cluster
+
+
+def _opened(target: Target) -> Cluster:
+    """The cluster; a process that only works on jobs of its cache in the background leaves it to us."""
+    if target.scheme != "embedded":
+        return Cluster(target)
+    from vcnb.client.cache.background import patiently
+
+    return patiently(lambda: Cluster(target), target.directory)

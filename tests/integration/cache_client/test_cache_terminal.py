@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import vcnb
-from integration.cache_client.dataset import make
+from integration.cache_client.dataset import make, until
 from vcnb.cli.main import main
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(90)]
@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(90)]
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     monkeypatch.delenv("VCNB_CACHE", raising=False)
+    monkeypatch.setenv("VCNB_CACHE_BACKGROUND", "off")
     return lambda *words: CliRunner().invoke(main, ["--cluster", f"embedded://t?dir={tmp_path / 'c'}", "cache", *words])
 
 
@@ -116,3 +117,56 @@ def test_what_was_submitted_in_a_terminal_runs_when_the_cluster_is_connected(run
 
     assert submitted.exit_code == 0
     assert loaded == 5
+
+
+def in_the_background(tmp_path):
+    """Whether a process works on the jobs of the cluster."""
+    return (tmp_path / "c" / "cache" / "work.pid").exists()
+
+
+def test_what_was_submitted_runs_in_the_background(tmp_path, data, monkeypatch):
+    monkeypatch.delenv("VCNB_CACHE_BACKGROUND", raising=False)
+    command = [
+        sys.executable,
+        "-c",
+        "from vcnb.cli.main import main; main()",
+        "--cluster",
+        f"embedded://t?dir={tmp_path / 'c'}",
+    ]
+
+    def run(*words):
+        return subprocess.run([*command, "cache", *words], capture_output=True, text=True, check=False, timeout=60)
+
+    submitted = run("load", "--path", data, "--submit")
+    until(lambda: "Job State: SUCCEEDED" in run("load", "--path", data, "--progress").stdout, 60)
+    until(lambda: not in_the_background(tmp_path))
+
+    assert submitted.returncode == 0
+    assert "JobId: " in submitted.stdout
+    assert submitted.stderr == ""
+    assert (tmp_path / "c" / "cache" / "work.log").read_text() == ""
+
+
+def test_the_background_gives_the_cluster_to_whoever_wants_it(tmp_path, monkeypatch):
+    """A stop in a terminal, then a notebook that opens the cluster: both get it at once, and the job goes on."""
+    monkeypatch.delenv("VCNB_CACHE_BACKGROUND", raising=False)
+    big = str(make(tmp_path / "big", files=12, size=1 << 20))
+    other = str(make(tmp_path / "other", files=40, size=1 << 20))
+    url = f"embedded://t?dir={tmp_path / 'c'}"
+    command = [sys.executable, "-c", "from vcnb.cli.main import main; main()", "--cluster", url]
+
+    def run(*words):
+        return subprocess.run([*command, "cache", *words], capture_output=True, text=True, check=False, timeout=60)
+
+    run("load", "--path", other, "--submit", "--bandwidth", "1MB", "--batch-size", "1")
+    run("load", "--path", big, "--submit", "--bandwidth", "2MB", "--batch-size", "1")
+    until(lambda: "RUNNING" in run("load", "--path", big, "--progress").stdout, 60)
+    stopped = run("load", "--path", other, "--stop")
+    until(lambda: in_the_background(tmp_path))
+    with vcnb.connect(url) as cluster:
+        load = cluster.cache.job("load", big).wait(timeout=60)
+        assert load.progress().loaded_files == 12
+        assert cluster.cache.job("load", other).state == "STOPPED"
+
+    assert stopped.stdout == f"Load '{other}' is successfully stopped.\n"
+    until(lambda: not in_the_background(tmp_path))
