@@ -102,7 +102,13 @@ class World:
                 "apiVersion": JOB.api_version,
                 "kind": "Job",
                 "metadata": {"name": name, "namespace": "default"},
-                "spec": {"queue": "default", "minAvailable": 2, "maxRetry": 3, "tasks": [task]},
+                "spec": {
+                    "queue": "default",
+                    "schedulerName": "volcano",
+                    "minAvailable": 2,
+                    "maxRetry": 3,
+                    "tasks": [task],
+                },
             }
         )
 
@@ -164,6 +170,22 @@ def test_a_job_that_no_webhook_has_seen_is_completed(compat: str):
         filled = {"schedulerName": "volcano", "minAvailable": 2, "maxRetry": 3}
         assert found == (filled if compat == "default" else dict.fromkeys(filled))
         assert job["spec"]["tasks"][0].get("name") == ("default0" if compat == "default" else None)
+
+    play(scene)
+
+
+def test_a_job_that_says_all_is_not_written_again():
+    async def scene(world: World) -> None:
+        world.start(world.process())
+        await world.pass_time(1)
+        await world.submit("j")
+        before = world.memory.peek(JOB, "j", "default")
+        await world.pass_time(1)
+
+        job = world.memory.peek(JOB, "j", "default")
+        assert before is not None
+        assert job is not None
+        assert job["metadata"]["generation"] == before["metadata"]["generation"]
 
     play(scene)
 

@@ -5,6 +5,7 @@ Source: Volcano job controller, initiation of a job and the first steps of a syn
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from vcnb.admission.defaults import job_defaults
@@ -24,6 +25,7 @@ from vcnb.store.protocol import Obj
 
 __all__ = ["Preparation", "is_initiated"]
 
+_FILLED = ("queue", "schedulerName", "maxRetry", "minAvailable")
 _FORWARD = {"metadata": {"annotations": {names.JOB_FORWARDING: "true"}}}
 
 
@@ -102,7 +104,7 @@ class Preparation:
         """The job with what admission would have filled in, on a server that has no webhooks of Volcano's to do it."""
         spec = job["spec"]
         filled = job_defaults(dict(spec), update=True)
-        if filled == spec:
+        if _says_all(spec, filled):
             return job
         try:
             stored = await self._shell.ctx.store.update({**job, "spec": filled})
@@ -187,6 +189,21 @@ class Preparation:
             text = f"Failed to create PodGroup, err: {error}"
             self._shell.warn(job, "PodGroupError", text)
             raise PassFailed(text, reason="PodGroupError") from error
+
+
+def _says_all(spec: Mapping[str, Any], filled: Mapping[str, Any]) -> bool:
+    """Whether a spec lacks nothing that matters; that admission would write it in another form is no reason for a write."""
+    if any(spec.get(field) != filled.get(field) for field in (*_FILLED, "plugins")):
+        return False
+    return all(
+        all(task.get(field) == whole.get(field) for field in ("name", "minAvailable"))
+        and _dns_policy(task) == _dns_policy(whole)
+        for task, whole in zip(spec.get("tasks") or (), filled.get("tasks") or (), strict=True)
+    )
+
+
+def _dns_policy(task: Mapping[str, Any]) -> Any:
+    return ((task.get("template") or {}).get("spec") or {}).get("dnsPolicy")
 
 
 def with_controlled(job: Obj, controlled: dict[str, str]) -> Obj:
