@@ -16,6 +16,7 @@ from vcnb.loop import EngineLoop
 from vcnb.resources.kinds import CONFIGMAP, LEASE, NAMESPACE
 from vcnb.store.faults import FaultInjector
 from vcnb.store.memory import MemoryStore
+from vcnb.store.passing import PassingStore
 from vcnb.store.protocol import Obj
 
 
@@ -311,7 +312,7 @@ def test_a_store_for_one_namespace_reads_nothing_else():
         await stage.store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
         await stage.store.create(configmap("one", "other"))
         await stage.store.create(configmap("two"))
-        store = LeaderStore(stage.store, namespace="system")
+        store = PassingStore(stage.store, namespace="system")
 
         listed = await store.list(CONFIGMAP)
         watch = await store.watch(CONFIGMAP)

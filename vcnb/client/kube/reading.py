@@ -9,12 +9,12 @@ from typing import Final
 from vcnb.client.kube.access import Access
 from vcnb.clock import Clock
 from vcnb.errors import Forbidden, MissingKind, NotFound
-from vcnb.kube.controller.leading import LeaderStore
 from vcnb.resources import kinds
 from vcnb.resources.kinds import Kind, UnknownKind, kind_of
 from vcnb.resources.manifest import Document
 from vcnb.store.informer import Informer
 from vcnb.store.kubernetes import KubernetesStore
+from vcnb.store.passing import PassingStore
 from vcnb.store.protocol import Obj, ObjectStore
 
 __all__ = ["Fetched", "ServerReader", "Views", "fetch"]
@@ -78,7 +78,7 @@ class Views:
         async with self._opening.setdefault(key, asyncio.Lock()):
             if key not in self._views:
                 await self._may(kind, scope)
-                view = Informer(LeaderStore(self._store, namespace=scope), kind, clock=self._clock)
+                view = Informer(PassingStore(self._store, namespace=scope), kind, clock=self._clock)
                 await view.start()
                 await view.wait_synced()
                 self._views[key] = view

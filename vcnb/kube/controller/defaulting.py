@@ -12,19 +12,14 @@ from typing import Any
 from vcnb.admission import review
 from vcnb.errors import Forbidden
 from vcnb.resources.kinds import JOB, kind_of
-from vcnb.store.protocol import Obj, ObjectStore
+from vcnb.store.passing import PassingStore
+from vcnb.store.protocol import Obj
 
 __all__ = ["DefaultingStore", "with_defaults"]
 
 
-class DefaultingStore:
+class DefaultingStore(PassingStore):
     """Passes everything on to a store; a Job that is created has its defaults."""
-
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
     async def create(self, obj: Obj) -> Obj:
         """Create an object, a Job with its defaults."""
