@@ -31,7 +31,8 @@ class VcnbMagics(Magics):
         %%vcjob train --replicas 4 --cpu 1 --policy PodFailed=RestartJob
         import os; print("worker", os.environ["VC_TASK_INDEX"])
 
-        The cell is Python, bash (a first line #!/bin/bash, or --lang bash), or YAML with `kind:`.
+        The cell is Python, bash (a first line #!/bin/bash, or --lang bash), or YAML with `kind:`, whose keys are completed.
+        --dry-run shows the exact object, --diff what would change against the one that is stored; both submit nothing.
 
         %vcjob list                       %vcjob get train [-o yaml]
         %vcjob watch train                %vcjob logs train [--task T] [--index N] [--tail N]
@@ -58,6 +59,7 @@ class VcnbMagics(Magics):
         report: report.ipynb
 
         The cell is the short form (`%jobflow help` explains it), or YAML with JobTemplates and a JobFlow.
+        --dry-run shows the exact objects, --diff what would change against what is stored; both submit nothing.
 
         %jobflow list                     %jobflow get digits [-o yaml]
         %jobflow watch digits             %jobflow logs digits [NODE] [--tail N]

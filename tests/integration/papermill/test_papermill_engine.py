@@ -128,6 +128,20 @@ def test_a_failed_background_job_at_which_nobody_looked_fails_the_run(run, out, 
     assert out().metadata.papermill.exception is True
 
 
+def test_a_failed_background_flow_at_which_nobody_looked_fails_the_run(here, out, tmp_path):
+    flow = (
+        "flow = vcnb.Flow('sad')\nflow.add('step', vcnb.Task('w', command=['bash', '-c', 'exit 3']))\n"
+        "cluster.submit(flow)\nNone"
+    )
+
+    with pytest.raises(vcnb.JobFailed, match="what became of flow 'sad'") as error:
+        here(write(tmp_path / "in.ipynb", "import vcnb; cluster = vcnb.connect('memory://')", flow))
+
+    assert "step" in str(error.value)
+    assert statuses(out()) == ["completed", "completed"]
+    assert out().metadata.papermill.exception is True
+
+
 def test_a_failed_job_that_was_looked_at_is_the_notebooks_own_business(here, tmp_path):
     here(write(tmp_path / "in.ipynb", BAD_JOB, "job.wait(check=False)"))
 
