@@ -6,6 +6,7 @@ known, 2 usage. With ``--strict``: 0 created or resumed, 3 exists already, 4 not
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -58,6 +59,7 @@ def cache(place: str | None) -> None:
 @contextmanager
 def _opened(*, work: bool = False, look: bool = False, patience: float = 0.0) -> Iterator[Any]:
     """The cluster's cache; without ``work`` nothing is begun, and with ``look`` nothing can be changed."""
+    from vcnb.client.cache import background
     from vcnb.client.connect import connect
 
     context = click.get_current_context()
@@ -68,7 +70,10 @@ def _opened(*, work: bool = False, look: bool = False, patience: float = 0.0) ->
     else:
         url = root.params.get("cluster")
         cluster = _look(url) if look else _own(url, look=not work, patience=patience)
-    with cluster:
+    with contextlib.ExitStack() as ends:
+        if not place and not look:
+            ends.callback(background.go_on, root.params.get("cluster"))
+        ends.enter_context(cluster)
         cluster.cache._works = work  # noqa: SLF001 - a command looks, and starts nothing unless it waits
         yield cluster.cache
 
@@ -88,8 +93,8 @@ def _go_on(opened: Any) -> None:
     if own is None or directory is None or own.store.shared or not background.wanted():
         return
     if any(opened.list(state=state, limit=1) for state in ("WAITING", "RUNNING", "VERIFYING")):
-        url = click.get_current_context().find_root().params.get("cluster")
-        click.get_current_context().call_on_close(lambda: background.start(url, directory.parent))
+        background.interrupted.add(directory.parent)  # begun when this command has closed the cluster
+        own.remember_activity()
 
 
 def _own(url: str | None, *, look: bool, patience: float = 0.0) -> Any:

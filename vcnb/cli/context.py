@@ -37,11 +37,16 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
 @contextmanager
 def connected() -> Iterator[Any]:
     """The cluster of ``--cluster``, ``VCNB_CLUSTER`` or the default; closed at the end of the command."""
+    from vcnb.client.cache.background import go_on
     from vcnb.client.connect import connect
 
     context = click.get_current_context()
-    with connect(context.find_root().params.get("cluster")) as cluster:
-        yield cluster
+    url = context.find_root().params.get("cluster")
+    try:
+        with connect(url) as cluster:
+            yield cluster
+    finally:
+        go_on(url)
 
 
 def namespace_options(command: Callable[P, R]) -> Callable[P, R]:

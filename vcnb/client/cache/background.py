@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 from vcnb.errors import ClusterBusy
 
-__all__ = ["announced", "patiently", "start", "wanted"]
+__all__ = ["announced", "go_on", "interrupted", "patiently", "start", "wanted"]
 
 PATIENCE: Final = 15.0
 """Seconds that the process has to leave."""
@@ -31,6 +31,9 @@ _SCRIPT: Final = "from vcnb.cli.main import main; main()"
 _MARK: Final = (b"cache", b"work")
 
 T = TypeVar("T")
+
+interrupted: Final[set[Path]] = set()
+"""Directories of clusters whose background process this process has asked to leave."""
 
 
 def wanted() -> bool:
@@ -47,6 +50,14 @@ def start(url: str | None, directory: Path) -> None:
     # A shell in between, so that the process is nobody's child: it outlives this one, and nobody must wait for it.
     shell = ["/bin/sh", "-c", 'log=$1; shift; "$@" </dev/null >"$log" 2>&1 &', "sh", str(place / _LOG), *command]
     subprocess.run(shell, check=False, start_new_session=True)  # noqa: S603 - our own command
+
+
+def go_on(url: str | None) -> None:
+    """A command that had interrupted a background process has ended: begin another, if jobs are unfinished."""
+    left, everything = [place for place in interrupted if (place / "cache" / "active").exists()], wanted()
+    interrupted.clear()
+    for directory in left if everything else ():
+        start(url, directory)
 
 
 @contextmanager
@@ -70,6 +81,7 @@ def patiently(make: Callable[[], T], directory: Path) -> T:
     except ClusterBusy as busy:
         if not _ask_to_leave(directory, busy.pid):
             raise
+    interrupted.add(directory)
     end = time.monotonic() + PATIENCE
     while True:
         try:
