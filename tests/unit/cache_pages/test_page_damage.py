@@ -6,7 +6,7 @@ import os
 import pytest
 
 from unit.cache_pages.page_stage import MIB, PageStage, contents, with_store
-from vcnb.cache.pages import CannotKeep, Part
+from vcnb.cache.pages import CannotKeep, Part, reading
 from vcnb.cache.protocol import PAGE_SIZE, FileInfo, Version
 
 
@@ -174,3 +174,32 @@ def test_a_refusal_of_the_disk_is_said_in_its_words(tmp_path, monkeypatch):
             stage.store.add([Part("p", Version(3, "v"), 0, b"abc")])
 
     with_store(tmp_path, story, capacity=MIB)
+
+
+def test_a_page_that_was_checked_is_checked_again_when_its_container_was_written_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_GLANCE", -1.0)
+
+    async def story(stage: PageStage) -> None:
+        size = 2 * PAGE_SIZE
+        data = await stage.put("p", size)
+        for _ in range(2):
+            assert stage.get("p", size) == data
+        flip(stage.containers()[0], PAGE_SIZE + 1)
+        assert stage.get("p", size) is None
+        assert stage.store.cached("p") == PAGE_SIZE
+
+    with_store(tmp_path, story)
+
+
+def test_verify_trusts_nothing_that_was_checked_before(tmp_path):
+    async def story(stage: PageStage) -> None:
+        size = 2 * PAGE_SIZE
+        data = await stage.put("p", size)
+        assert stage.get("p", size) == data
+        container = stage.containers()[0]
+        before = container.stat()
+        flip(container, 1)
+        os.utime(container, ns=(before.st_atime_ns, before.st_mtime_ns))  # as if the disk had forgotten
+        assert not stage.store.verify(FileInfo("p", Version(size, "v1")), 0, 2)
+
+    with_store(tmp_path, story)

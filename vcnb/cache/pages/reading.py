@@ -227,17 +227,16 @@ class Reading:
         first, last = start // PAGE_SIZE, -(-(start + len(buffer)) // PAGE_SIZE)
         pages = range(extent.offset + first * PAGE_SIZE, extent.offset + last * PAGE_SIZE, PAGE_SIZE)
         worth = extent.length >= _TRUSTED_SIZE
-        if worth and self._trusted(container, pages):
-            if os.preadv(container.descriptor, (buffer,), extent.offset + start) == len(buffer):
-                return True
-            good = False
-        else:
-            good = all(_fill_page(extent, container, page, start, buffer) for page in range(first, last))
-            if good and worth:
-                container.checked.update(pages)
-        if not good:
-            self._damaged(path, extent, extent.first + first, extent.first + last, "it is not what was written")
-        return good
+        if worth and self._trusted(container, pages) and _pread(container, buffer, extent.offset + start):
+            return True
+        for page in range(first, last):
+            if not _fill_page(extent, container, page, start, buffer):
+                number = extent.first + page
+                self._damaged(path, extent, number, number + 1, "it is not what was written")
+                return False
+        if worth:
+            container.checked.update(pages)
+        return True
 
     @staticmethod
     def _trusted(container: Container, pages: range) -> bool:
