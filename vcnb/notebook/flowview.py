@@ -39,8 +39,9 @@ class FlowLiveView:
     def paint(self) -> None:
         """Send the present state; ends the view when the flow has ended. Runs on the painter's thread."""
         try:
-            self._handle.update(self._flow._repr_mimebundle_(), raw=True)
-            if has_ended(self._flow._seen) or not self._flow.exists:  # noqa: SLF001
+            over = not self._flow.exists or has_ended(self._flow._seen)  # noqa: SLF001 - `exists` has just read it
+            self._handle.update(self._flow._repr_mimebundle_(), raw=True)  # read after that, so the end is never missed
+            if over:
                 self.close()
         except (Unreachable, ServerTimeout):
             PAINTER.later(self, AGAIN_SECONDS)

@@ -56,9 +56,9 @@ class LiveView:
     def paint(self) -> None:
         """Send the present state; ends the view when the job has ended. Runs on the painter's thread."""
         try:
-            bundle = self._bundle()
-            self._handle.update(bundle, raw=True)
-            if (self._job.phase in ENDED and not self._terminating()) or not self._job.exists:
+            over = (self._job.phase in ENDED and not self._terminating()) or not self._job.exists
+            self._handle.update(self._bundle(), raw=True)  # read after that, so the end is never missed
+            if over:
                 self.close()
         except (Unreachable, ServerTimeout):
             PAINTER.later(self, AGAIN_SECONDS)
