@@ -96,8 +96,11 @@ class Bench:
             job = cluster.cache.load(path, **options)
             job.wait()
             seconds = time.perf_counter() - begun
-            loaded = job.progress().loaded_files
-            assert loaded == files, f"{loaded} of {files} files were loaded"
+            done = job.progress()
+            assert done.loaded_files == files, f"{done.loaded_files} of {files} files were loaded"
+            assert done.fetched_bytes == done.loaded_bytes == done.total_bytes
+            on_disk = sum(path.stat().st_blocks * 512 for path in (self.root / "cluster").rglob("*") if path.is_file())
+            assert on_disk >= done.loaded_bytes, "what was loaded is not on the disk"
         return seconds
 
 
