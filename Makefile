@@ -42,6 +42,7 @@ test: $(VENV)/.test
 
 nightly: $(VENV)/.test
 	VCNB_HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/property --timeout=0
+	VCNB_CACHE_KILLS=100 $(BIN)/python -m pytest tests/integration/cache_cluster/test_cluster_kills.py --timeout=0
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
