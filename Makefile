@@ -4,12 +4,13 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CLUSTER ?= memory://
 
-.PHONY: demo test nightly lint format bench browser widgets widgets-check notebooks kube-assets clean help
+.PHONY: demo test nightly nightly-kube lint format bench browser widgets widgets-check notebooks kube-assets clean help
 
 help:
 	@echo "make demo     install into $(VENV), run the quickstart notebook on the embedded cluster, report"
 	@echo "make test     install what the tests need and run them"
-	@echo "make nightly  10,000 random histories of jobs"
+	@echo "make nightly  10,000 random histories of jobs, 100 kills in a cache cluster"
+	@echo "make nightly-kube  all recorded traces on a real API server"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   format the code"
 	@echo "make browser  only the tests in a real JupyterLab and Chromium"
@@ -43,6 +44,9 @@ test: $(VENV)/.test
 nightly: $(VENV)/.test
 	VCNB_HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest tests/property --timeout=0
 	VCNB_CACHE_KILLS=100 $(BIN)/python -m pytest tests/integration/cache_cluster/test_cluster_kills.py --timeout=0
+
+nightly-kube: $(VENV)/.test kube-assets
+	VCNB_KUBE_TRACES=all $(BIN)/python -m pytest tests/integration/kube/test_kube_controllers_golden.py --timeout=0
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
