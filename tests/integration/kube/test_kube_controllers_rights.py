@@ -223,6 +223,9 @@ finalizers, which the server only looks at."""
 def test_the_rights_for_one_namespace_suffice_there(server: ApiServer, tmp_path: Path) -> None:
     namespace = server.namespace("team")
     chosen = tuple(name for name in CONTROLLERS if name != "queue-controller")
+    queue = {"apiVersion": QUEUE.api_version, "kind": "Queue", "metadata": {"name": "default"}, "spec": {"weight": 1}}
+    path = f"/apis/{QUEUE.api_version}/queues/default?fieldManager=tests&force=true"
+    server.call("PATCH", path, queue, content="application/apply-patch+yaml")
     apply(server, controller_manifests(system_namespace="team-system", namespace=namespace, controllers=chosen))
     kubeconfig = service_account(server, tmp_path, "team-system")
     arguments = (f"--namespace={namespace}", "--controllers=-queue-controller", "--lease-namespace=team-system")
