@@ -201,8 +201,8 @@ def test_the_rights_of_the_manifests_suffice_for_everything(server: ApiServer, t
 
     assert " may not " not in controller.text, controller.text
     granted = {(verb, rule["resources"][0]) for rule in rules_for() for verb in rule["verbs"]}
-    assert asked - granted == {("get", "version"), *((verb, "leases") for verb in ("create", "get", "update"))}
-    assert {(verb, resource) for verb, resource in granted - asked if verb != "get"} == SELDOM
+    assert asked - granted <= {("get", "version"), *((verb, "leases") for verb in ("create", "get", "update"))}
+    assert {(verb, resource) for verb, resource in granted - asked if verb != "get"} <= SELDOM
 
 
 SELDOM = {
