@@ -345,7 +345,10 @@ class PageReader(Protocol):
     """
 
     async def page(self, file: FileInfo, index: int, offset: int = 0, length: int | None = None) -> bytes | None:
-        """Part of a cached page of exactly this version, its checksum checked; None when it is not there. Raises WorkerLost."""
+        """Part of a cached page of exactly this version; None when it is not there. Raises WorkerLost.
+
+        Its checksum was checked, now or, for parts of larger files, at most ten minutes ago (``vcnb.cache.pages.reading``).
+        """
         ...
 
     async def keep(self, file: FileInfo, index: int, data: bytes) -> bool:
@@ -362,7 +365,7 @@ class DirectReader(Protocol):
     """What a PageReader of this process may offer as well: reading in the thread that asks, without the loop."""
 
     def read_into(self, file: FileInfo, offset: int, buffer: memoryview) -> bool:
-        """Fill ``buffer`` with the cached bytes from ``offset`` on, of exactly this version, checksums checked.
+        """Fill ``buffer`` with the cached bytes from ``offset`` on, of exactly this version, checked as ``page`` is.
 
         From any thread, also several at once; it waits for nothing but the disk. False when one byte of the range is not
         there, or any page is damaged: then what is in the buffer means nothing, and the caller reads page by page.

@@ -26,7 +26,10 @@ def test_the_time_that_is_left_is_said(cluster):
     text = submit(cluster, replicas=2).why()
 
     assert text.startswith("Job j is running (for 100s); of its 2 pods: 1 running, 1 failed.")
-    assert "- RestartJob follows in 3m20s, 5m after PodFailed of pod j-w-0 with exit code 3, unless the pod runs again before" in text
+    assert (
+        "- RestartJob follows in 3m20s, 5m after PodFailed of pod j-w-0 with exit code 3, unless the pod runs again before"
+        in text
+    )
 
 
 def test_a_job_whose_pods_have_all_finished_waits_for_it(cluster):
