@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-__all__ = ["MAX_LENGTH", "References", "embedded", "pieces", "references", "syntax_error"]
+__all__ = ["MAX_LENGTH", "Loops", "References", "embedded", "loops", "pieces", "references", "syntax_error"]
 
 MAX_LENGTH: Final = 4096
 """The longest expression, in characters."""
@@ -98,6 +98,35 @@ def references(expression: str) -> References:
     return References(
         frozenset(variables - bound), tuple(found["flows"]), tuple(found["params"]), tuple(minus), dynamic
     )
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The macros of an expression that go over lists: ``chains`` as they are nested, outermost first.
+
+    ``additions`` counts the ``+`` (which may join lists), ``elements`` the commas (which may make some).
+    """
+
+    chains: tuple[tuple[str, ...], ...]
+    additions: int
+    elements: int
+
+
+@lru_cache(maxsize=4096)
+def loops(expression: str) -> Loops:
+    """What in the expression may take long."""
+    tokens = [match.group() for match in _TOKEN.finditer(expression)]
+    chains: set[tuple[str, ...]] = set()
+    open_calls: list[str] = []
+    for index, text in enumerate(tokens):
+        if text in {"(", "[", "{"}:
+            macro = text == "(" and index > 1 and tokens[index - 1] in _MACROS and tokens[index - 2] == "."
+            open_calls.append(tokens[index - 1] if macro else "")
+            if macro:
+                chains.add(tuple(filter(None, open_calls)))
+        elif text in {")", "]", "}"} and open_calls:
+            open_calls.pop()
+    return Loops(tuple(sorted(chains)), tokens.count("+"), tokens.count(",") + 1)
 
 
 def _name_after(tokens: list[tuple[str, str]], index: int) -> str | None:

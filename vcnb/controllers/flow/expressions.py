@@ -1,7 +1,8 @@
 """Evaluating the conditions of a flow (CEL), and filling ``${{ ... }}`` in patches.
 
-An evaluation is free of side effects and always ends. Whatever goes wrong (a missing key, a result of the wrong type)
-is a ``ConditionError`` and never taken as false.
+An evaluation is free of side effects and always ends: one that may take long, because it goes over long lists or over lists in
+lists, runs in a process of its own that is given a second (``unhurried``). Whatever goes wrong (a missing key, a result of
+the wrong type) is a ``ConditionError`` and never taken as false.
 """
 
 from __future__ import annotations
@@ -13,9 +14,19 @@ from functools import lru_cache
 from typing import Any, Final
 
 from vcnb.admission.expressions import MAX_LENGTH, embedded, pieces
+from vcnb.controllers.flow import unhurried
 from vcnb.errors import VcnbError
 
-__all__ = ["ConditionError", "as_text", "evaluate", "evaluate_bool", "evaluate_list", "fill", "has_expressions"]
+__all__ = [
+    "ConditionError",
+    "as_text",
+    "evaluate",
+    "evaluate_bool",
+    "evaluate_here",
+    "evaluate_list",
+    "fill",
+    "has_expressions",
+]
 
 _SHOWN: Final = 200
 
@@ -24,6 +35,7 @@ class ConditionError(VcnbError):
     """An expression could not be evaluated, or gave a value of the wrong type."""
 
     def __init__(self, expression: str, why: str) -> None:
+        self.why = why
         shown = expression if len(expression) <= _SHOWN else f"{expression[: _SHOWN - 3]}..."
         super().__init__(f"{shown!r}: {why}")
 
@@ -46,7 +58,18 @@ def _first_line(error: BaseException) -> str:
 
 
 def evaluate(expression: str, variables: Mapping[str, Any]) -> Any:
-    """The value of an expression as plain JSON. Raises ConditionError."""
+    """The value of an expression as plain JSON. Raises ConditionError, also after a second."""
+    _program(expression)
+    if unhurried.is_quick(expression, variables):
+        return evaluate_here(expression, variables)
+    try:
+        return unhurried.evaluate(expression, variables)
+    except ValueError as error:
+        raise ConditionError(expression, str(error)) from None
+
+
+def evaluate_here(expression: str, variables: Mapping[str, Any]) -> Any:
+    """As ``evaluate``, in this process and however long it takes."""
     program = _program(expression)
     try:
         value = program.execute(dict(variables))
