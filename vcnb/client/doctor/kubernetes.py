@@ -78,7 +78,7 @@ async def kubernetes(target: Target) -> AsyncIterator[Finding]:
         yield Finding(AREA, "connection", "problem", str(error))
         return
     try:
-        access = Access(store.connection)
+        access = Access(store.connection, clock)
         yield Finding(AREA, "connection", "ok", store.where)
         version = await store.connection.version()
         yield Finding(AREA, "server", "ok", f"Kubernetes {version.get('gitVersion')}")

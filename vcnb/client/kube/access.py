@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from vcnb.clock import Clock
 from vcnb.errors import ApiError
 from vcnb.resources.kinds import Kind
 from vcnb.store.kubernetes import Call, Connection
@@ -18,24 +19,38 @@ _REVIEW: Final = Kind(
     namespaced=False,
     status=False,
 )
+REFUSED_FOR: Final = 30.0
+"""Seconds for which a refusal is believed: a role that is given in the meantime counts after that."""
 
 
 class Access:
-    """Asks once for each verb, kind and namespace; a role that is given later counts from the next connection on."""
+    """Asks once for each verb, kind and namespace; what was refused is asked again after ``REFUSED_FOR`` seconds."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
-        self._answers: dict[tuple[str, Kind, str, str], bool] = {}
+        self._clock = clock
+        self._allowed: set[tuple[str, Kind, str, str]] = set()
+        self._refused: dict[tuple[str, Kind, str, str], float] = {}
 
     async def allowed(self, verb: str, kind: Kind, namespace: str | None = None, subresource: str = "") -> bool:
         """Whether this user may; ``namespace`` None: in all of them. Where the server does not tell, it is supposed so."""
         key = (verb, kind, namespace or "", subresource)
-        if key not in self._answers:
-            try:
-                self._answers[key] = await self._ask(*key)
-            except ApiError:
-                return True
-        return self._answers[key]
+        if key in self._allowed:
+            return True
+        now = self._clock.time()
+        refused = self._refused.get(key)
+        if refused is not None and now - refused < REFUSED_FOR:
+            return False
+        try:
+            allowed = await self._ask(*key)
+        except ApiError:
+            return True
+        if allowed:
+            self._allowed.add(key)
+            self._refused.pop(key, None)
+        else:
+            self._refused[key] = now
+        return allowed
 
     async def _ask(self, verb: str, kind: Kind, namespace: str, subresource: str) -> bool:
         asked = {"verb": verb, "group": kind.group, "resource": kind.plural}

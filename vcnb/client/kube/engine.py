@@ -79,7 +79,7 @@ class KubernetesEngine:
             clock=self.clock,
             namespace=self.options.namespace,
         )
-        self._access = Access(store.connection)
+        self._access = Access(store.connection, self.clock)
         self._schemas = Schemas(store.connection)
         flow_cache = FlowCache(self.cache)
         self._both = cast("KubernetesStore", ShelfStore(store, self._must_keep))
