@@ -153,6 +153,22 @@ def test_our_controllers_refuse_to_run_beside_volcanos(client_server: ApiServer,
         )
 
 
+def test_our_controllers_run_beside_volcanos_lease_when_forced_to(
+    client_server: ApiServer, machine: Machine, own_namespace: str
+):
+    options = {"kubeconfig": str(client_server.kubeconfig), "namespace": own_namespace}
+    with Volcano(client_server.kubeconfig, works=False):
+        with pytest.raises(VolcanoActive, match="controllers=force"):
+            vcnb.connect("kube://admin", controllers="on", **options)
+
+        with vcnb.connect("kube://admin", controllers="force", **options) as cluster:
+            job = cluster.submit(vcnb.Job(name="forced", tasks=task("echo ours"))).wait(timeout=PATIENCE)
+
+            assert job.phase == "Completed"
+            assert job.logs() == "ours\n"
+            assert cluster.status().notices == []
+
+
 def test_where_nobody_works_the_status_says_so(client_server: ApiServer, own_namespace: str):
     with vcnb.connect("kube://admin", kubeconfig=str(client_server.kubeconfig), namespace=own_namespace) as cluster:
         (notice,) = cluster.status().notices
