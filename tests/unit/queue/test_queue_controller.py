@@ -12,11 +12,13 @@ import pytest
 from vcnb.clock import VirtualClock
 from vcnb.controllers.queue import QueueController
 from vcnb.controllers.runtime import Context, EventRecorder
-from vcnb.errors import NotFound
+from vcnb.errors import ApiError, Forbidden, NotFound
 from vcnb.loop import EngineLoop
 from vcnb.resources.kinds import COMMAND, EVENT, POD, PODGROUP, QUEUE
 from vcnb.store.informer import Informers
 from vcnb.store.memory import MemoryStore
+from vcnb.store.passing import PassingStore
+from vcnb.store.protocol import Obj, ObjectStore
 
 
 class Bench:
@@ -73,10 +75,11 @@ def manifest(kind, name: str, **fields: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def running(bench: Bench, hold: float = 0.0):
+async def running(bench: Bench, hold: float = 0.0, writes: ObjectStore | None = None):
+    """The controller at work; ``writes`` is the store it is given where that is another one than the bench's."""
     informers = Informers(bench.store, clock=bench.clock)
     recorder = EventRecorder(bench.store, bench.clock, "test")
-    controller = QueueController(Context(bench.store, bench.clock, informers, recorder), hold=hold)
+    controller = QueueController(Context(writes or bench.store, bench.clock, informers, recorder), hold=hold)
     await informers.start()
     await informers.wait_synced()
     await controller.start()
@@ -90,9 +93,16 @@ async def running(bench: Bench, hold: float = 0.0):
 
 
 @pytest.fixture
-def play():
+def loop():
+    """A loop of its own."""
+    made = EngineLoop()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def play(loop):
     """Runs a scenario with a running queue controller on a loop of its own."""
-    loop = EngineLoop()
 
     def run(scenario: Callable[[Bench], Coroutine[Any, Any, None]], hold: float = 0.0) -> None:
         async def main() -> None:
@@ -103,8 +113,7 @@ def play():
 
         loop.run_until_complete(main())
 
-    yield run
-    loop.close()
+    return run
 
 
 def test_root_and_default_are_made_and_open(play):
@@ -341,3 +350,76 @@ def test_a_restart_writes_nothing(play):
         assert bench.version() == before
 
     play(scenario)
+
+
+class RefusingStore(PassingStore):
+    """Refuses to create objects, the next ``refusals`` times."""
+
+    def __init__(self, store: MemoryStore, refusals: int, error: ApiError) -> None:
+        super().__init__(store)
+        self.refusals = refusals
+        self.attempts = 0
+        self._error = error
+
+    async def create(self, obj: Obj) -> Obj:
+        self.attempts += 1
+        if self.refusals > 0:
+            self.refusals -= 1
+            raise self._error
+        return await super().create(obj)
+
+
+@pytest.mark.parametrize(
+    "error", [ApiError("a webhook is away"), NotFound("no such kind yet"), Forbidden("no role yet")]
+)
+def test_built_in_queues_that_could_not_be_made_at_start_are_made_later(loop: EngineLoop, error: ApiError):
+    async def main() -> None:
+        bench = Bench()
+        refusing = RefusingStore(bench.store, 4, error)
+        async with running(bench, writes=refusing):
+            assert bench.store.peek_all(QUEUE) == []
+
+            await bench.advance(1.0)
+
+            assert {name: bench.state(name) for name in ("root", "default")} == {"root": "Open", "default": "Open"}
+        await bench.store.close()
+
+    loop.run_until_complete(main())
+
+
+def test_a_built_in_queue_is_asked_for_once_a_minute_after_many_failures(loop: EngineLoop):
+    async def main() -> None:
+        bench = Bench()
+        refusing = RefusingStore(bench.store, 1_000_000, Forbidden("no role yet"))
+        async with running(bench, writes=refusing):
+            await bench.advance(3600.0)
+            attempts = refusing.attempts
+
+            await bench.advance(600.0)
+
+            assert refusing.attempts - attempts == 20  # two queues, ten minutes
+            refusing.refusals = 0
+            await bench.advance(60.0)
+            assert bench.state("default") == "Open"
+        await bench.store.close()
+
+    loop.run_until_complete(main())
+
+
+def test_a_built_in_queue_that_somebody_else_made_meanwhile_is_left_alone(loop: EngineLoop):
+    async def main() -> None:
+        bench = Bench()
+        refusing = RefusingStore(bench.store, 1_000_000, Forbidden("no role"))
+        async with running(bench, writes=refusing):
+            await bench.queue("root")
+            await bench.queue("default", reclaimable=False)
+            await bench.advance(0.0)
+            attempts = refusing.attempts
+
+            await bench.advance(3600.0)
+
+            assert refusing.attempts == attempts
+            assert bench.store.peek(QUEUE, "default")["spec"]["reclaimable"] is False
+        await bench.store.close()
+
+    loop.run_until_complete(main())

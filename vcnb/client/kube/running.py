@@ -16,7 +16,6 @@ from vcnb.client.cache.flows import FlowCache
 from vcnb.client.kube.access import Access
 from vcnb.clock import Clock
 from vcnb.controllers.plane import CONTROLLERS, ControlPlane
-from vcnb.controllers.queue.controller import BUILT_IN
 from vcnb.controllers.runtime.context import Compat
 from vcnb.errors import AlreadyExists, ApiError, Forbidden, VcnbError
 from vcnb.kube.controller import ControllerOptions, ControllerProcess, LeaseLost, VolcanoActive
@@ -30,8 +29,6 @@ _log = logging.getLogger(__name__)
 
 LOOK: Final = 0.02
 """Seconds between looks whether the controllers have begun."""
-ATTEMPTS: Final = 20
-"""How often a built-in queue is asked for."""
 AGAIN: Final = 5.0
 """Seconds before controllers that had to stop try to lead again."""
 WHOLE_CLUSTER: Final = frozenset({"queue-controller"})
@@ -94,24 +91,6 @@ class OwnControllers:
         if self._task.done():
             self._task.result()
         self._connect_cache()
-        if self.plane is not None and options.namespace is None:
-            await self._ensure_queues()
-
-    async def _ensure_queues(self) -> None:
-        """The queues that every job needs; the controllers make them when they begin, if the server lets them just then."""
-        for name, spec in BUILT_IN:
-            queue = {"apiVersion": kinds.QUEUE.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": spec}
-            for _ in range(ATTEMPTS):
-                try:
-                    await self._store.get(kinds.QUEUE, name)
-                    break
-                except Forbidden:
-                    return
-                except ApiError:
-                    with contextlib.suppress(ApiError):
-                        await self._store.create(queue)
-                        break
-                await self._clock.sleep(AGAIN / ATTEMPTS)
 
     async def stop(self) -> None:
         """Stop, and let others lead."""

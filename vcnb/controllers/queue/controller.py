@@ -7,6 +7,7 @@ keep moving are written when the loop had nothing new for a turn, so a busy clus
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Any, NamedTuple
 
@@ -32,7 +33,10 @@ CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 
 BUILT_IN = ((ROOT, {"weight": 1, "reclaimable": False}), (DEFAULT, {"weight": 1, "reclaimable": True}))
 _OPEN, _CLOSE, _SYNC = JobAction.OPEN_QUEUE, JobAction.CLOSE_QUEUE, JobAction.SYNC_QUEUE
+_CREATE = "CreateBuiltIn"  # never asked for by a Command: those are turned into one of the three above
 _BUSY_TURNS = 20
+_CREATE_AGAIN = 60.0
+"""Seconds between attempts to create a built-in queue that has failed ``max_requeue`` times: jobs cannot do without."""
 
 
 class _Request(NamedTuple):
@@ -50,7 +54,8 @@ class _Refused(Exception):
 class QueueController:
     """Keeps every Queue's ``status`` (state, allocated, PodGroups by phase) and ``spec.parent``, and obeys Commands.
 
-    ``max_requeue`` is how often an action that cannot be done is tried before it is given up with a Warning event.
+    ``max_requeue`` is how often an action that cannot be done is tried before it is given up with a Warning event. The
+    creation of ``root`` and ``default`` is never given up; after as many failures it is tried once a minute.
     ``hold`` is how many seconds counting may wait for more changes; on a remote API server it saves writes.
     """
 
@@ -73,29 +78,29 @@ class QueueController:
         self._commands.subscribe(self._obey)
 
     async def start(self) -> None:
-        """Create ``root`` and ``default`` where they are missing, and begin to work."""
-        for name, spec in BUILT_IN:
-            if self._queues.get(name) is None:
-                await self._create(name, spec)
+        """Create ``root`` and ``default`` where they are missing, and begin to work.
+
+        What the server refuses just now is tried again later, by the worker.
+        """
+        for name, _ in BUILT_IN:
+            await self._process(_Request(name, _CREATE))
         self._workers.start()
 
     async def stop(self) -> None:
         """Stop between two requests."""
         await self._workers.stop()
 
-    async def _create(self, name: str, spec: dict[str, Any]) -> None:
+    async def _create(self, name: str) -> None:
+        if self._queues.get(name) is not None:
+            return
         queue = {
             "apiVersion": QUEUE.api_version,
             "kind": QUEUE.kind,
             "metadata": {"name": name},
-            "spec": spec,
+            "spec": dict(BUILT_IN)[name],
         }
-        try:
+        with contextlib.suppress(AlreadyExists):
             self._queues.saw(await self._ctx.store.create(queue))
-        except AlreadyExists:
-            return
-        except ApiError as error:
-            _log.warning("queue %s could not be created: %s", name, error)
 
     # -- seeing
 
@@ -155,6 +160,9 @@ class QueueController:
             self._requests.forget(request)
 
     def _failed(self, request: _Request, error: Exception) -> None:
+        if request.action == _CREATE and not request.command:
+            self._not_created(request, error)
+            return
         if isinstance(error, NotFound):  # it is gone, and with it what was to be done
             self._requests.forget(request)
             return
@@ -167,9 +175,20 @@ class QueueController:
             self._ctx.recorder.event(queue, "Warning", request.action, str(error))
         _log.warning("%s of queue %s was given up: %s", request.action, request.queue, error)
 
+    def _not_created(self, request: _Request, error: Exception) -> None:
+        failures = self._requests.num_requeues(request)
+        if not failures:
+            _log.warning("queue %s could not be created, and is tried again: %s", request.queue, error)
+        if failures < self._max_requeue:
+            self._requests.add_rate_limited(request)
+        else:
+            self._requests.add_after(request, _CREATE_AGAIN)
+
     async def _handle(self, request: _Request) -> None:
         if request.command:
             await self._take_command(request)
+        elif request.action == _CREATE:
+            await self._create(request.queue)
         elif request.action == _OPEN:
             await self._open(request.queue)
         elif request.action == _CLOSE:
