@@ -220,10 +220,11 @@ class EmbeddedCache:
         from vcnb.cache.coordinator.coordinator import Coordinator
         from vcnb.cache.ring import LiveRing, settle
         from vcnb.cache.sources import Sources
+        from vcnb.cache.sources.metered import MeteredStores
 
         self.remember_activity()
         self._opened = Sources(self.config)
-        self._sources = stores = SealedStores(self._opened, self.seal)
+        self._sources = stores = MeteredStores(SealedStores(self._opened, self.seal), self.metrics)
         self._members = await self._new_members(stores)
         ring = LiveRing(self._members, self.config.virtual_nodes, static=not self.config.dynamic_ring)
         await settle(self.store, ring())

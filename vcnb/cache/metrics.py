@@ -29,6 +29,8 @@ HELP: Final[Mapping[str, tuple[str, tuple[str, ...], str]]] = {
     "cachejobs_files": ("counter", ("type", "result"), "Files done"),
     "cachejobs_bytes": ("counter", ("type", "result"), "Bytes done"),
     "cachejobs_ufs_fetched_bytes": ("counter", (), "Bytes read from sources"),
+    "cachejobs_ufs_requests": ("counter", ("op", "code"), "Requests to sources that have ended"),
+    "cachejobs_ufs_request_seconds": ("histogram", ("op", "code"), "Seconds of a request to a source"),
     "cachejobs_job_files": ("gauge", ("job", "kind"), "Files of the jobs that run now"),
     "cachejobs_job_bytes": ("gauge", ("job", "kind"), "Bytes of the jobs that run now"),
     "cachejobs_job_throughput_bytes": ("gauge", ("job",), "Bytes per second of the jobs that run now"),

@@ -501,6 +501,9 @@ def test_the_numbers_of_the_cache_are_among_the_clusters(cluster, data):
 
     assert metrics.value("cachejobs_files_total", type="LOAD", result="loaded") == 10
     assert metrics.value("cachejobs_ufs_fetched_bytes_total") == 30 * MIB
+    assert metrics.value("cachejobs_ufs_requests_total", op="read", code="OK") == 10
+    assert metrics.value("cachejobs_ufs_request_seconds_count", op="read", code="OK") == 10
+    assert metrics.value("cachejobs_ufs_requests_total", op="list", code="OK") >= 1
     assert metrics.value("alluxio_scheduler_etcd_claim_total") == 1
     assert metrics.value("alluxio_cached_storage") >= 30 * MIB
     assert metrics.value("alluxio_cached_capacity") == 1 << 30

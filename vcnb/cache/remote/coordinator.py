@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from vcnb.cache.config import CacheConfig
 from vcnb.cache.coordinator.coordinator import Coordinator
 from vcnb.cache.jobs.record import JobRecord, JobState
+from vcnb.cache.metrics import CacheMetrics
 from vcnb.cache.remote.client import Connections, RemoteWorker
 from vcnb.cache.remote.members import Connect, Members
 from vcnb.cache.remote.process import advertised, connected_etcd
@@ -67,6 +68,7 @@ class CoordinatorProcess:
     async def start(self) -> None:
         """Raises VcnbError for a port or etcd that cannot be had, or a ring that is not this cache's."""
         from vcnb.cache.sources import Sources
+        from vcnb.cache.sources.metered import MeteredStores
 
         settings, config = self.settings, self.settings.config
         kv = await connected_etcd(config, self._clock)
@@ -85,15 +87,17 @@ class CoordinatorProcess:
         port = await serving.start()
         self._ends.push_async_callback(serving.stop)
         self.url = advertised(settings.listen, port, settings.advertise)
+        metrics = CacheMetrics()
         coordinator = Coordinator(
             store,
             self.members,
-            SealedStores(plain, settings.token.seal()),
+            MeteredStores(SealedStores(plain, settings.token.seal()), metrics),
             ring,
             self._clock,
             config=config,
             name=settings.name or socket.gethostname(),
             address=self.url,
+            metrics=metrics,
         )
         self.coordinator = coordinator
         coordinator.on_move(_say)

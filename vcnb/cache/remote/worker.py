@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vcnb.cache.config import CacheConfig
+from vcnb.cache.metrics import CacheMetrics
 from vcnb.cache.protocol import UnderStores
 from vcnb.cache.remote.alluxio import add_alluxio_routes
 from vcnb.cache.remote.home import Home
@@ -82,6 +83,7 @@ class WorkerProcess:
     async def start(self) -> None:
         """Raises VcnbError for a directory, port, name or etcd that cannot be had."""
         from vcnb.cache.sources import Sources
+        from vcnb.cache.sources.metered import MeteredStores
 
         settings, config = self.settings, self.settings.config
         self._over = asyncio.get_running_loop().create_future()
@@ -93,9 +95,11 @@ class WorkerProcess:
         await settle(store, HashRing((), config.virtual_nodes))
         plain = Sources(config)
         self._ends.push_async_callback(plain.close)
-        sources = SealedStores(plain, settings.token.seal())
+        sources = MeteredStores(SealedStores(plain, settings.token.seal()), CacheMetrics())
         worker = await self._make(settings, home, sources, self._clock)
         self._ends.push_async_callback(worker.stop)
+        # What a worker counts itself and its requests to sources are one page of metrics.
+        sources.metrics = getattr(worker, "metrics", sources.metrics)
         care = StaleCare(store, worker, self._clock)
         await care.start()
         self._ends.push_async_callback(care.stop)

@@ -11,10 +11,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Final
 
-from vcnb.cache.protocol import SourceChanged
+from vcnb.cache.protocol import FailureCode, SourceChanged
 from vcnb.errors import VcnbError
 
-__all__ = ["of_status", "translated", "translation"]
+__all__ = ["code_of", "of_status", "translated", "translation"]
 
 _PLAIN: Final = (
     VcnbError,
@@ -33,6 +33,18 @@ _CREDENTIALS: Final = frozenset(
     {"NoCredentialsError", "PartialCredentialsError", "NoAuthTokenError", "TokenRetrievalError"}
 )
 _MISTAKES: Final = frozenset({"ParamValidationError", "InvalidURL", "InvalidRegionError", "UnknownServiceError"})
+
+_CODES: Final[tuple[tuple[tuple[type[BaseException], ...], FailureCode], ...]] = (
+    ((SourceChanged,), FailureCode.SOURCE_CHANGED),
+    ((EOFError,), FailureCode.SHORT_READ),
+    ((FileNotFoundError, NotADirectoryError), FailureCode.NOT_FOUND),
+    ((PermissionError,), FailureCode.PERMISSION_DENIED),
+    ((TimeoutError,), FailureCode.TIMEOUT),
+    ((FileExistsError,), FailureCode.FAILED_PRECONDITION),
+    ((MemoryError,), FailureCode.RESOURCE_EXHAUSTED),
+    ((IsADirectoryError, ValueError, NotImplementedError, ImportError), FailureCode.INVALID_ARGUMENT),
+    ((OSError,), FailureCode.UNAVAILABLE),
+)
 
 
 def of_status(status: int, message: str) -> Exception:
@@ -68,6 +80,14 @@ def translation(error: Exception, what: str) -> Exception:
     if kind.__module__.partition(".")[0] in _CLIENTS:
         return TimeoutError(message) if "Timeout" in kind.__name__ else ConnectionError(message)
     return error
+
+
+def code_of(error: BaseException) -> FailureCode:
+    """What an error that left a source is called in failures and metrics."""
+    for kinds, code in _CODES:
+        if isinstance(error, kinds):
+            return code
+    return FailureCode.INTERNAL
 
 
 def _status(error: BaseException) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from vcnb.cache.pages import CannotKeep
-from vcnb.cache.protocol import RETRYABLE, FailureCode, Outcome, SourceChanged, UnitResult, Version
+from vcnb.cache.protocol import RETRYABLE, FailureCode, Outcome, UnitResult, Version
+from vcnb.cache.sources.failures import code_of
 
 __all__ = ["ShortRead", "failed", "result_of"]
 
@@ -36,20 +37,4 @@ def result_of(error: Exception, path: str) -> UnitResult:
 def _code(error: Exception) -> FailureCode:
     if isinstance(error, CannotKeep):
         return FailureCode.RESOURCE_EXHAUSTED
-    if isinstance(error, ShortRead | EOFError):
-        return FailureCode.SHORT_READ
-    if isinstance(error, SourceChanged):
-        return FailureCode.SOURCE_CHANGED
-    if isinstance(error, PermissionError):
-        return FailureCode.PERMISSION_DENIED
-    if isinstance(error, TimeoutError):
-        return FailureCode.TIMEOUT
-    if isinstance(error, FileExistsError):
-        return FailureCode.FAILED_PRECONDITION
-    if isinstance(error, MemoryError):
-        return FailureCode.RESOURCE_EXHAUSTED
-    if isinstance(error, IsADirectoryError | ValueError | NotImplementedError | ImportError):
-        return FailureCode.INVALID_ARGUMENT
-    if isinstance(error, OSError):
-        return FailureCode.UNAVAILABLE
-    return FailureCode.INTERNAL
+    return FailureCode.SHORT_READ if isinstance(error, ShortRead) else code_of(error)

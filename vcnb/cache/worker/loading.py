@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,6 +16,7 @@ from typing import Final
 from vcnb.cache.pages import STEP, Draft, PageStore, Part, Reservation
 from vcnb.cache.protocol import (
     PAGE_SIZE,
+    FailureCode,
     FileInfo,
     Outcome,
     PageReader,
@@ -28,6 +30,7 @@ from vcnb.cache.protocol import (
     page_count,
 )
 from vcnb.cache.sources.local import LocalStore
+from vcnb.cache.sources.metered import OK, counted, local_of
 from vcnb.cache.worker.batching import Batches
 from vcnb.cache.worker.failures import ShortRead, failed, result_of
 from vcnb.cache.worker.localcopy import LocalRange, load_small
@@ -157,7 +160,7 @@ class Loader:
             store = self._sources.open(unit.path, task.storage_options)
         except Exception:  # noqa: BLE001 it is opened again, and the error told, where the unit is loaded
             return None
-        return store if isinstance(store, LocalStore) else None
+        return local_of(store)
 
     async def _load_small(self, work: _Work, numbers: list[int]) -> None:
         """Many small files, some mebibytes at a time."""
@@ -175,14 +178,17 @@ class Loader:
 
     async def _load_batch(self, work: _Work, numbers: list[int], size: int) -> None:
         units = [work.task.units[number] for number in numbers]
-        store = self._local(work.task, units[0])
-        assert store is not None
+        store = self._sources.open(units[0].path, work.task.storage_options)
+        local = local_of(store)
+        assert local is not None
         arrived = asyncio.get_running_loop().create_future()
         self._coming.update((unit.path, (unit.version, arrived)) for unit in units)
         try:
             with await self._pages.room(size) as reservation:
-                results = await self._pages.run(lambda: load_small(self._pages, store, units, reservation))
+                begun = time.perf_counter()
+                results = await self._pages.run(lambda: load_small(self._pages, local, units, reservation))
                 work.evicted += reservation.evicted
+            _count_small(store, results, time.perf_counter() - begun)
         except Exception as error:  # noqa: BLE001 every error becomes the result of its units
             results = [result_of(error, unit.path) for unit in units]
         finally:
@@ -191,7 +197,7 @@ class Loader:
                 self._coming.pop(unit.path, None)
         for number, result in zip(numbers, results, strict=True):
             if result is None:  # it has grown large
-                await self._load_one(work, number, store)
+                await self._load_one(work, number, local)
             else:
                 work.results[number] = result
 
@@ -254,7 +260,7 @@ class Loader:
             work.evicted += reservation.evicted
             if local is not None:
                 copy = LocalRange(pages, local, file, first, length, reservation)
-                await pages.run(copy.copy, copy.stop)
+                await self._copy(copy, store)
                 return length
             peer = self._peer(unit.peer) if unit.peer else None
             if peer is not None and await self._from_peer(peer, file, first, end, reservation):
@@ -262,6 +268,18 @@ class Loader:
             pieces = store.read(file.path, offset, length, version=file.version)
             await self._write(file, first, length, _limited(pieces, work.limits), reservation)
         return length
+
+    async def _copy(self, copy: LocalRange, store: UnderStore) -> None:
+        """Copy a large local range: one request to the source."""
+        begun, code = time.perf_counter(), str(FailureCode.CANCELLED)
+        try:
+            await self._pages.run(copy.copy, copy.stop)
+            code = OK
+        except Exception as error:
+            code = _read_code(result_of(error, ""))
+            raise
+        finally:
+            counted(store, "read", code, time.perf_counter() - begun)
 
     async def _from_peer(
         self, peer: PageReader, file: FileInfo, first: int, end: int, reservation: Reservation
@@ -309,6 +327,18 @@ class Loader:
             await pages.run(draft.commit)
         finally:
             draft.discard()
+
+
+def _count_small(store: UnderStore, results: Sequence[UnitResult | None], seconds: float) -> None:
+    """Count files that were read together: each is a request, with its share of the time."""
+    for result in results:
+        if result is not None:
+            counted(store, "read", _read_code(result), seconds / len(results))
+
+
+def _read_code(result: UnitResult) -> str:
+    """The code of a read: a full disk here is no failure of the source."""
+    return OK if result.code in {None, FailureCode.RESOURCE_EXHAUSTED} else str(result.code)
 
 
 async def _limited(pieces: AsyncIterator[bytes], limits: Sequence[Limit]) -> AsyncIterator[bytes]:
