@@ -23,7 +23,7 @@ from vcnb.kube.controller.serving import Address, serve
 from vcnb.kube.controller.volcano import VolcanoActive, volcano_holder
 from vcnb.kube.manifests import controller_manifests, rules_for
 from vcnb.loop import EngineLoop
-from vcnb.resources.kinds import JOB, LEASE, POD, PODGROUP, QUEUE, Kind
+from vcnb.resources.kinds import JOB, JOBFLOW, JOBTEMPLATE, LEASE, POD, PODGROUP, QUEUE, Kind
 from vcnb.store.faults import FaultInjector
 from vcnb.store.memory import MemoryStore
 from vcnb.store.protocol import ObjectList
@@ -170,6 +170,31 @@ def test_a_job_that_no_webhook_has_seen_is_completed(compat: str):
         filled = {"schedulerName": "volcano", "minAvailable": 2, "maxRetry": 3}
         assert found == (filled if compat == "default" else dict.fromkeys(filled))
         assert job["spec"]["tasks"][0].get("name") == ("default0" if compat == "default" else None)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("compat", ["default", "strict"])
+def test_a_job_that_a_flow_makes_is_complete_from_the_first(compat: str):
+    """Also in ``strict``, and also where the template has an explicit 0: it is written once, complete."""
+
+    async def scene(world: World) -> None:
+        world.start(world.process(compat=compat))
+        await world.pass_time(1)
+        pod = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
+        template = {"minAvailable": 0, "tasks": [{"replicas": 2, "template": pod}]}
+        for kind, name, spec in ((JOBTEMPLATE, "a", template), (JOBFLOW, "f", {"flows": [{"name": "a"}]})):
+            metadata = {"name": name, "namespace": "default"}
+            await world.memory.create(
+                {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+            )
+        await world.pass_time(2)
+
+        (job,) = world.memory.peek_all(JOB)
+        found = {key: job["spec"].get(key) for key in ("queue", "schedulerName", "minAvailable", "maxRetry")}
+        assert found == {"queue": "default", "schedulerName": "volcano", "minAvailable": 2, "maxRetry": 3}
+        assert job["spec"]["tasks"][0]["name"] == "default0"
+        assert job["metadata"]["generation"] == 1
 
     play(scene)
 

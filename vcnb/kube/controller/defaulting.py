@@ -3,6 +3,10 @@
 Volcano's webhooks complete every Job on its way in: minAvailable, task names, maxRetry. A cluster that runs vcnb's
 controllers need not have them, and a flow's templates leave out what the webhooks would add. So a Job that a controller
 makes is completed here; webhooks, where there are any, find nothing left to do.
+
+The Job controller completes new jobs as well (``fill_defaults``), which is for jobs that others bring, and does not make
+this superfluous: it does so only where ``compat`` is "default", at the cost of one more write for each job, and it leaves
+an explicit 0 or "" alone, as an update does.
 """
 
 from __future__ import annotations
