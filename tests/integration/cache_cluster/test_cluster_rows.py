@@ -138,6 +138,8 @@ def test_metrics_and_health_of_the_processes(tmp_path: Path, etcd: EtcdServer) -
             assert site.metric(coordinator, f"{name}_total") >= 1
         assert site.metric(coordinator, "alluxio_scheduler_job_access_etcd_total", type="transaction") >= 3
         assert site.metric(coordinator, "cachejobs_files_total", result="loaded", type="LOAD") == 5
+        assert site.metric(coordinator, "cachejobs_ufs_requests_total", code="OK", op="list") >= 1
+        assert site.metric(worker, "cachejobs_ufs_requests_total", code="OK", op="read") == 5
         assert site.metric(coordinator, "cachejobs_coordinator_lease_age_seconds") < 3
         for program, text in ((coordinator, b"coordinator is active"), (worker, b"worker is active")):
             with urllib.request.urlopen(f"{program.url}/health", timeout=10) as answer:
