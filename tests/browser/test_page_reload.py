@@ -1,6 +1,8 @@
 """A page that is loaded anew: live again while the kernel is there, the saved view when it is gone. And what a change touches."""
 
 import json
+import os
+import signal
 import urllib.request
 
 from playwright.sync_api import expect
@@ -68,6 +70,49 @@ def test_when_the_kernel_is_gone_the_saved_view_is_shown(lab, opened):
     expect(static).to_contain_text("as it was at 20", timeout=40_000)
     expect(static).to_contain_text("%vcjob watch gone")
     notebook.screenshot("kernel-gone")
+
+
+KILLED = """%%vcjob killed --replicas 2 --out job
+import pathlib, time
+print("hello", flush=True)
+for _ in range(900):
+    if pathlib.Path({end!r}).exists():
+        break
+    time.sleep(0.1)"""
+"""Its pods outlive a kernel that is killed, and end when the test says so."""
+
+
+def test_when_the_kernel_was_killed_and_the_notebook_is_opened_again_the_saved_view_is_shown(lab, opened, tmp_path):
+    end = tmp_path / "end"
+    before = {kernel["id"] for kernel in kernels(lab)}
+    job, process = KILLED.format(end=str(end)), "import os; print('process', os.getpid(), 'said')"
+    notebook = opened("killed.ipynb", cell(SETUP), cell(job), cell(process))
+    notebook.start()
+    try:
+        notebook.run(1)
+        expect(notebook.view(1).locator(".v-head")).to_contain_text("Running")
+        notebook.run(2)
+        said = notebook.cells.nth(2).locator(".jp-OutputArea")
+        expect(said).to_contain_text("said")
+        (mine,) = {kernel["id"] for kernel in kernels(lab)} - before
+        saved = notebook.save()
+        notebook_process = int(said.inner_text().split()[1])
+        notebook.page.goto("about:blank")
+
+        os.kill(notebook_process, signal.SIGKILL)
+        kernels(lab, "DELETE", f"/{mine}")
+        again = opened("killed.ipynb")
+
+        output = again.cells.nth(1).locator(".jp-OutputArea")
+        expect(output).to_contain_text("default/killed", timeout=40_000)
+        expect(output).to_contain_text("as it was at 20")
+        expect(output).to_contain_text("%vcjob watch killed")
+        expect(output).not_to_contain_text("Error displaying widget")
+        assert output.locator("img").first.evaluate("e => e.complete && e.naturalWidth > 100")
+        assert len(str(saved)) < 200_000
+        again.screenshot("kernel-killed")
+    finally:
+        end.touch()
 
 
 COUNT = """(head) => {

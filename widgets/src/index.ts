@@ -8,6 +8,7 @@ import { Clock } from "./clock";
 import { patch } from "./morph";
 import { Output } from "./output";
 import { PanZoom } from "./panzoom";
+import { keepWhenSaved } from "./saved";
 import { Toolbar } from "./toolbar";
 import type { Model, Send, Verb } from "./types";
 
@@ -126,6 +127,7 @@ class View {
 export default {
   render({ model, el }: Context): () => void {
     const view = new View(model, el);
+    keepWhenSaved(model.get("layout"));
     return () => view.stop();
   },
 };

@@ -34,6 +34,9 @@ REMOTE_SECONDS: Final = 10.0
 KEPT: Final = 8
 """Views of what has ended that stay open: a page that was reloaded meanwhile still shows one by its widget."""
 
+_SAVED: Final = "vcnb-saved"
+"""Marks the HTML that the front end keeps for when no kernel has the view any more (widgets/src/saved.ts)."""
+
 _STATIC: Final = Path(__file__).with_name("static")
 _ended: deque[SceneWidget] = deque()
 
@@ -113,7 +116,7 @@ class SceneWidget(anywidget.AnyWidget):
         note = words.format(f"<code>{escape(self._again())}</code>")
         return {
             "text/plain": f"{bundle['text/plain']}\n({words.format(self._again())})",
-            "text/html": f'{bundle["text/html"]}<div style="font-size:12px;opacity:0.8">{note}</div>',
+            "text/html": f'{bundle["text/html"]}<div class="{_SAVED}" style="font-size:12px;opacity:0.8">{note}</div>',
         }
 
     def _ended(self, snapshot: Any) -> bool:
