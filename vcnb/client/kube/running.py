@@ -20,7 +20,7 @@ from vcnb.controllers.runtime.context import Compat
 from vcnb.errors import AlreadyExists, ApiError, Forbidden, VcnbError
 from vcnb.kube.controller import ControllerOptions, ControllerProcess, LeaseLost, VolcanoActive
 from vcnb.kube.controller.process import LEASE_NAME, LEASE_NAMESPACE, Stage
-from vcnb.resources import kinds
+from vcnb.resources import kinds, names
 from vcnb.store.kubernetes import KubernetesStore
 
 __all__ = ["OwnControllers"]
@@ -29,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 LOOK: Final = 0.02
 """Seconds between looks whether the controllers have begun."""
+QUEUES: Final = 30.0
+"""Seconds that a new client waits for the default queue: a server takes a moment until it serves a new kind."""
 AGAIN: Final = 5.0
 """Seconds before controllers that had to stop try to lead again."""
 WHOLE_CLUSTER: Final = frozenset({"queue-controller"})
@@ -91,6 +93,21 @@ class OwnControllers:
         if self._task.done():
             self._task.result()
         self._connect_cache()
+        if self.plane is not None and options.namespace is None:
+            await self._queues_are_there()
+
+    async def _queues_are_there(self) -> None:
+        """Wait, not for ever, until the controllers have made the queue that a job without one is in."""
+        latest = self._clock.time() + QUEUES
+        while self._clock.time() < latest:
+            try:
+                await self._store.get(kinds.QUEUE, names.DEFAULT_QUEUE)
+            except Forbidden:
+                return
+            except ApiError:
+                await self._clock.sleep(LOOK)
+            else:
+                return
 
     async def stop(self) -> None:
         """Stop, and let others lead."""
