@@ -36,6 +36,11 @@ AGAIN: Final = 5.0
 WHOLE_CLUSTER: Final = frozenset({"queue-controller"})
 
 
+def _another_leads(process: ControllerProcess) -> bool:
+    """Whether it stands by; a Lease that it has just won itself has not changed its stage yet."""
+    return process.stage == Stage.STANDBY and process.election.holder not in ("", process.election.identity)
+
+
 class OwnControllers:
     """Runs them from ``start`` to ``stop``. ``said`` is what the user should know of them."""
 
@@ -85,9 +90,7 @@ class OwnControllers:
         self._task = asyncio.create_task(self._run(options), name="controllers")
         while not self._task.done():
             process = self._process
-            if process is not None and (
-                process.stage == Stage.LEADING or (process.stage == Stage.STANDBY and process.election.holder)
-            ):
+            if process is not None and (process.stage == Stage.LEADING or _another_leads(process)):
                 break
             await self._clock.sleep(LOOK)
         if self._task.done():
