@@ -23,7 +23,7 @@ from unit.cache_jobs.etcd_server import EtcdServer
 from vcnb.cache.config import CacheConfig
 from vcnb.cache.jobs.record import JobRecord, JobState, decode_record
 from vcnb.cache.jobs.transitions import TABLE
-from vcnb.cache.protocol import PAGE_SIZE, FileInfo, page_count
+from vcnb.cache.protocol import PAGE_SIZE, FileInfo, WorkerLost, page_count
 from vcnb.cache.remote.client import Connections
 from vcnb.cache.remote.coordinator import remote_workers
 from vcnb.cache.remote.members import Members
@@ -302,8 +302,8 @@ class Client:
             file = await self.sources.open(path, {}).stat(path)
             assert file.size == len(data)
             whole = set()
-            for name, worker in live.items():
-                held = [await self._page(worker, file, index) for index in range(page_count(len(data)))]
+            for name in live:
+                held = [await self._page(name, file, index) for index in range(page_count(len(data)))]
                 for index, page in enumerate(held):
                     wrong = page is not None and page != data[index * PAGE_SIZE : (index + 1) * PAGE_SIZE]
                     assert not wrong, f"page {index} of {path} on {name} is not what the source has"
@@ -313,9 +313,19 @@ class Client:
             if owners:
                 assert self.ring().locate(path)[0] in whole, path
 
-    async def _page(self, worker: Any, file: FileInfo, index: int) -> bytes | None:
-        page: bytes | None = await worker.page(file, index)
-        return page
+    async def _page(self, name: str, file: FileInfo, index: int) -> bytes | None:
+        """A page of a worker, which may have been killed and be just about to start again."""
+        latest = time.monotonic() + 30.0
+        while True:
+            worker: Any = self.members.live().get(name)
+            try:
+                if worker is not None:
+                    page: bytes | None = await worker.page(file, index)
+                    return page
+            except WorkerLost:
+                pass
+            assert time.monotonic() < latest, f"{name} did not come back"
+            await asyncio.sleep(0.05)
 
     async def owner_at_end(self, id: str) -> str:
         """The name of the coordinator that ended a job."""
