@@ -46,3 +46,10 @@ def test_a_mistake_is_told_as_in_this_process():
 
     with pytest.raises(ConditionError, match="there is no key 'missing'"):
         evaluate("params.items.map(x, params.missing)", variables)
+
+
+def test_a_process_that_cannot_be_started_is_an_error_of_the_condition(monkeypatch):
+    monkeypatch.setattr("vcnb.controllers.flow.unhurried.sys.executable", "/no/such/python")
+
+    with pytest.raises(ConditionError, match="could not be evaluated in a process of its own"):
+        evaluate("params.items.map(x, x * 2).size() > 3", LONG)

@@ -49,15 +49,18 @@ def _longest(value: Any) -> int:
 
 
 def evaluate(expression: str, variables: Mapping[str, Any]) -> Any:
-    """The value, from a process of its own. Raises ValueError with what is wrong."""
-    done = subprocess.run(
-        [sys.executable, "-m", "vcnb.controllers.flow.unhurried"],
-        input=json.dumps([expression, variables]),
-        capture_output=True,
-        text=True,
-        timeout=_START,
-        check=False,
-    )
+    """The value, from a process of its own that the caller waits for. Raises ValueError with what is wrong."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "vcnb.controllers.flow.unhurried"],
+            input=json.dumps([expression, variables]),
+            capture_output=True,
+            text=True,
+            timeout=_START,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ValueError(f"could not be evaluated in a process of its own: {error}") from None
     if done.returncode == -signal.SIGALRM:
         raise ValueError(f"takes longer than {SECONDS:g} s")
     if done.returncode:
