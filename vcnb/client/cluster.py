@@ -13,18 +13,15 @@ from vcnb.client.applying import with_last_applied
 from vcnb.client.backend import Backend, LogReader, Reader
 from vcnb.client.bridge import Bridge, twins
 from vcnb.client.changes import Changes
-from vcnb.client.collection import Collection
+from vcnb.client.contents import Contents
 from vcnb.client.documents import Checked, Source, check_all, read
-from vcnb.client.flow import FlowHandle
 from vcnb.client.flows.submission import has_flow, submit_flows
 from vcnb.client.functions.attention import Attention
-from vcnb.client.functions.handles import job_handle
-from vcnb.client.handles import Handle, PodHandle, QueueHandle
-from vcnb.client.job import JobHandle
+from vcnb.client.handles import Handle
 from vcnb.client.url import Target
 from vcnb.errors import AlreadyExists, Conflict, Forbidden, Problem, VcnbError
 from vcnb.resources import kinds
-from vcnb.resources.kinds import Kind, find_kind, kind_of
+from vcnb.resources.kinds import Kind, kind_of
 from vcnb.store.protocol import Obj, ObjectStore
 
 if TYPE_CHECKING:
@@ -51,7 +48,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Cluster:
+class Cluster(Contents):
     """An embedded cluster in this process, or a Kubernetes cluster. Made by ``vcnb.connect``; a context manager that closes it.
 
     Every blocking method ``x()`` has an awaitable twin ``x_async()``. None of them touches the caller's event loop.
@@ -243,108 +240,6 @@ class Cluster:
         from vcnb.client.functions.notebook import start
 
         return await self._bridge.wrap(start(self, notebook, parameters or {}, options))
-
-    # -- handles out -----------------------------------------------------------------------------------------------
-
-    def _handle(self, obj: Obj, warnings: tuple[Problem, ...] = ()) -> Handle:
-        kind = kind_of(obj)
-        if kind == kinds.JOB:
-            return job_handle(self, obj, warnings)
-        if kind == kinds.JOBFLOW:
-            return FlowHandle(self, kind, obj, warnings)
-        if kind == kinds.QUEUE:
-            return QueueHandle(self, kind, obj, warnings)
-        if kind == kinds.POD:
-            return PodHandle(self, kind, obj, warnings)
-        return Handle(self, kind, obj, warnings)
-
-    def objects(self, kind: str | Kind) -> Collection[Any]:
-        """The collection of any kind, by its name (``"vj"``, ``"jobs"``, ``"Job"`` ...). Raises VcnbError if unknown."""
-        try:
-            found = kind if isinstance(kind, Kind) else find_kind(kind)
-        except KeyError as error:
-            raise VcnbError(str(error)) from None
-        return Collection(self, found, self._handle)
-
-    @functools.cached_property
-    def jobs(self) -> Collection[JobHandle]:
-        """Volcano Jobs."""
-        return Collection(self, kinds.JOB, lambda obj: job_handle(self, obj))
-
-    @functools.cached_property
-    def queues(self) -> Collection[QueueHandle]:
-        """Queues (cluster-scoped)."""
-        return Collection(self, kinds.QUEUE, lambda obj: QueueHandle(self, kinds.QUEUE, obj))
-
-    @functools.cached_property
-    def pods(self) -> Collection[PodHandle]:
-        """Pods."""
-        return Collection(self, kinds.POD, lambda obj: PodHandle(self, kinds.POD, obj))
-
-    @functools.cached_property
-    def flows(self) -> Collection[FlowHandle]:
-        """JobFlows."""
-        return Collection(self, kinds.JOBFLOW, lambda obj: FlowHandle(self, kinds.JOBFLOW, obj))
-
-    @property
-    def templates(self) -> Collection[Any]:
-        """JobTemplates."""
-        return self.objects(kinds.JOBTEMPLATE)
-
-    @property
-    def cronjobs(self) -> Collection[Any]:
-        """CronJobs of Volcano."""
-        return self.objects(kinds.CRONJOB)
-
-    @property
-    def podgroups(self) -> Collection[Any]:
-        """PodGroups."""
-        return self.objects(kinds.PODGROUP)
-
-    @property
-    def commands(self) -> Collection[Any]:
-        """Bus Commands that no controller has carried out yet."""
-        return self.objects(kinds.COMMAND)
-
-    @property
-    def services(self) -> Collection[Any]:
-        """Services."""
-        return self.objects(kinds.SERVICE)
-
-    @property
-    def configmaps(self) -> Collection[Any]:
-        """ConfigMaps."""
-        return self.objects(kinds.CONFIGMAP)
-
-    @property
-    def secrets(self) -> Collection[Any]:
-        """Secrets."""
-        return self.objects(kinds.SECRET)
-
-    @property
-    def persistentvolumeclaims(self) -> Collection[Any]:
-        """PersistentVolumeClaims."""
-        return self.objects(kinds.PERSISTENTVOLUMECLAIM)
-
-    @property
-    def networkpolicies(self) -> Collection[Any]:
-        """NetworkPolicies."""
-        return self.objects(kinds.NETWORKPOLICY)
-
-    @property
-    def priorityclasses(self) -> Collection[Any]:
-        """PriorityClasses (cluster-scoped)."""
-        return self.objects(kinds.PRIORITYCLASS)
-
-    @property
-    def nodes(self) -> Collection[Any]:
-        """Nodes (cluster-scoped)."""
-        return self.objects(kinds.NODE)
-
-    @property
-    def events(self) -> Collection[Any]:
-        """Events."""
-        return self.objects(kinds.EVENT)
 
     # -- the cluster itself ----------------------------------------------------------------------------------------
 
